@@ -1,0 +1,22 @@
+# Needs the environment that ./test makes.
+PYTHON = .venv/bin/python
+
+.PHONY: check test simulate bench
+
+check:
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports --no-cache --no-logo
+	$(PYTHON) -m pytest -q tests/test_tidy.py
+
+test:
+	./test
+
+simulate:
+	$(PYTHON) -m pytest -q tests/simulation
+
+bench:
+	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json
+	$(PYTHON) bench/latency.py --store sqlite --json
+	$(PYTHON) bench/tail.py --store sqlite --json

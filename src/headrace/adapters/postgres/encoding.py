@@ -1,0 +1,163 @@
+"""Values on their way to the server: payloads as binary arrays, everything small beside them as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss, Settlement
+from headrace.core.errors import InvalidPayload
+from headrace.core.graph import Graph, Kind
+from headrace.core.parcels import Parcel
+
+KINDS = {Kind.WORK: 0, Kind.BARRIER: 1, Kind.EXTERNAL: 2}
+DUE_GROUPS_MAX = 100
+DUE_STEP_S = 0.1
+
+
+def ends_to_bytes(ends: Sequence[int]) -> bytes:
+    """32-bit numbers in network order."""
+    packed = array("I", ends)
+    if sys.byteorder == "little":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def ends_from_bytes(data: bytes) -> array[int]:
+    ends: array[int] = array("I")
+    ends.frombytes(data)
+    if sys.byteorder == "little":
+        ends.byteswap()
+    return ends
+
+
+def bits_to_text(bits: int) -> str:
+    """A bit string whose leftmost digit is bit 0."""
+    return f"{bits:b}"[::-1] if bits else ""
+
+
+def bits_from_text(text: str | None) -> int:
+    return int(text[::-1], 2) if text else 0
+
+
+@dataclass(slots=True)
+class Cargo:
+    """Payloads of one call; a description names its payload by a number that counts from 1."""
+
+    payloads: list[bytes] = field(default_factory=list)
+    ends: list[bytes] = field(default_factory=list)
+
+    def load(self, payload: bytes, ends: Sequence[int] = ()) -> int:
+        self.payloads.append(payload)
+        self.ends.append(ends_to_bytes(ends))
+        return len(self.payloads)
+
+    def parcel(self, parcel: Parcel, **more: object) -> dict[str, object]:
+        _check_keys(parcel.keys)
+        return {
+            "at": self.load(parcel.payload, parcel.ends),
+            "stage": parcel.stage,
+            "count": parcel.count,
+            "keys": parcel.keys,
+            "depth": parcel.depth,
+            "delay_s": parcel.delay_s,
+            "number": parcel.number,
+            **more,
+        }
+
+
+def _check_keys(keys: Iterable[str | None] | None) -> None:
+    for key in keys or ():
+        if key is not None and ("\x00" in key or not _encodes(key)):
+            raise InvalidPayload(f"the key {key!r} holds characters that PostgreSQL cannot store")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """A text for people, with what PostgreSQL cannot store replaced."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def settlement_details(settlement: Settlement, cargo: Cargo) -> str | None:
+    """Everything but the done items, as JSON; None in the ordinary case."""
+    detail: dict[str, Any] = {}
+    if settlement.dead:
+        detail["dead"] = [_loss(loss) for loss in settlement.dead]
+    if settlement.again:
+        detail["again"] = again_groups(settlement.again)
+    if settlement.sends:
+        detail["sends"] = [cargo.parcel(parcel) for parcel in settlement.sends]
+    if settlement.flips:
+        detail["flips"] = settlement.flips
+    if settlement.cursor is not None:
+        index, cursor = settlement.cursor
+        detail["cursor"] = (index, cargo.load(cursor))
+    return json.dumps(detail) if detail else None
+
+
+def _loss(loss: Loss) -> dict[str, object]:
+    return {
+        "index": loss.index,
+        "reason": storable(loss.reason),
+        "rule": storable(loss.rule),
+        "error": storable(loss.error[:ERROR_CHARS_MAX]),
+        "attempts": loss.attempts,
+    }
+
+
+def again_groups(again: Iterable[Again]) -> list[tuple[float, int, list[int]]]:
+    """One group per (attempt, delay rounded up); the steps grow until there are few enough."""
+    chosen, step_s = tuple(again), DUE_STEP_S
+    while True:
+        groups: dict[tuple[float, int], list[int]] = {}
+        for entry in chosen:
+            delay_s = -(-max(0.0, entry.delay_s) // step_s) * step_s
+            groups.setdefault((delay_s, entry.attempt), []).append(entry.index)
+        if len(groups) <= DUE_GROUPS_MAX or step_s > max(entry.delay_s for entry in chosen):
+            return [(delay_s, attempt, indexes) for (delay_s, attempt), indexes in groups.items()]
+        step_s *= 4
+
+
+def stage_rows(graph: Graph) -> list[dict[str, object]]:
+    """What the account needs to know of each stage, as positions."""
+    rows = []
+    for position, spec in enumerate(graph.stages):
+        rows.append(
+            {
+                "position": position,
+                "name": spec.name,
+                "kind": KINDS[spec.kind],
+                "feeders": graph.feeders(position),
+                "arrows": graph.arrows(position),
+                "feeds": [graph.position(name) for name in spec.feeds],
+                "upstream": _upstream(graph, position),
+                "after_positions": [graph.position(name) for name in spec.after],
+                "unique_keys": spec.unique,
+                "always": spec.always,
+                "every_generation": spec.every_generation,
+                "stop_early": spec.stop_early,
+                "tolerate_count": spec.tolerate.count,
+                "tolerate_percent": spec.tolerate.percent,
+                "deadline_s": spec.deadline_s,
+            }
+        )
+    return rows
+
+
+def _upstream(graph: Graph, position: int) -> list[int]:
+    found: set[int] = set()
+    for candidate in range(position - 1, -1, -1):
+        if any(target == position or target in found for target in graph.arrows(candidate)):
+            found.add(candidate)
+    return sorted(found)

@@ -1,0 +1,75 @@
+"""The inbox on PostgreSQL: a message enters the account in the transaction that applies its consequence."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from headrace.adapters.postgres import inspecting, ledger, submitting
+from headrace.adapters.postgres.calling import Graphs, one, rows
+from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.outboxing import add_events
+from headrace.core.consequences import Consequence, Consumed
+from headrace.core.errors import CallerError
+from headrace.core.events import check_event
+from headrace.core.graph import Kind
+
+After = Callable[[bool, Sequence[str]], Awaitable[None]]
+
+
+class PostgresInbox:
+    """`ports.outbox.Inbox` in one database. `after` does what follows a commit: it wakes, and stops jobs."""
+
+    def __init__(self, lanes: Lanes, graphs: Graphs, after: After) -> None:
+        self._lanes, self._graphs, self._after = lanes, graphs, after
+
+    async def consume(self, subscription: str, event_id: str, consequence: Consequence) -> Consumed:
+        for event in consequence.events:
+            check_event(event)
+
+        def work(connection: Connection) -> tuple[Consumed, bool, list[str]]:
+            with connection.transaction():
+                if not rows(connection, "inbox_insert", (subscription, event_id)):
+                    return Consumed(False), False, []
+                return _apply(connection, self._graphs, event_id, consequence)
+
+        consumed, rang, stopping = await self._lanes.write(work)
+        await self._after(rang, stopping)
+        return consumed
+
+
+def _apply(
+    connection: Connection, graphs: Graphs, event_id: str, consequence: Consequence
+) -> tuple[Consumed, bool, list[str]]:
+    rang, stopping = False, list[str]()
+    submitted = []
+    for submission in consequence.submissions:
+        made, rung = submitting.submit(connection, submission)
+        submitted.append(made)
+        rang = rang or rung
+    closed = []
+    for job, stage in consequence.closes:
+        first, rung, stops = _close_external(connection, graphs, (job, stage), event_id)
+        closed.append(first)
+        rang, stopping = rang or rung, stopping + stops
+    posted = tuple(ledger.post(connection, posting) for posting in consequence.postings)
+    told = bool(consequence.events) and any(add_events(connection, consequence.events))
+    rang = rang or told or any(each.crossed for each in posted)
+    return Consumed(True, tuple(submitted), tuple(closed), posted), rang, stopping
+
+
+def _close_external(
+    connection: Connection, graphs: Graphs, where: tuple[str, str], event_id: str
+) -> tuple[bool, bool, list[str]]:
+    job, stage = where
+    found = rows(connection, "job_graph", (job,))
+    if not found:
+        raise inspecting.missing(job)
+    graph = graphs.one(connection, found[0][0])
+    position = graph.position(stage)
+    if graph.stages[position].kind is not Kind.EXTERNAL:
+        raise CallerError(f"stage {stage!r} is not external: its own items end it")
+    first = None
+    while first is None:
+        first, rang, stopping = one(connection, "close_external", (job, position, event_id))
+    return bool(first), bool(rang), list(stopping)

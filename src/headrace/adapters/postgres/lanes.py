@@ -1,0 +1,147 @@
+"""Threads that own connections, so that the account does not depend on the event loop being quick.
+
+A lane takes work from a queue, runs it on its connection and answers through a future. A transaction that lost a
+deadlock is run again whole; a connection that broke is replaced before the next piece of work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import psycopg
+
+from headrace.adapters.postgres.connecting import Connection, connect, is_again, is_broken, translate
+from headrace.core.errors import Busy, HeadraceError, Unreachable
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+AGAIN_MAX = 20
+STOP_S_MAX = 5.0
+
+
+class Owner:
+    """One connection and the thread-safe right to use it; reconnects when it has to."""
+
+    def __init__(self, url: str, prepare: Callable[[Connection], None]) -> None:
+        self._url = url
+        self._prepare = prepare
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+
+    def run(self, work: Work[T], write: bool) -> T:
+        """Run one piece of work; a read is repeated once on a fresh connection before it fails."""
+        with self._lock:
+            try:
+                return self._run(work, write)
+            except Unreachable:
+                if write or self._connection is not None:
+                    raise
+            return self._run(work, write)
+
+    def _run(self, work: Work[T], write: bool) -> T:
+        connection = self._open()
+        for _ in range(AGAIN_MAX):
+            try:
+                return work(connection)
+            except psycopg.Error as error:
+                if is_again(error):
+                    continue
+                broken = is_broken(connection, error)
+                if broken:
+                    self._drop()
+                raise translate(self._url, error, broken, write) from error
+        raise Busy("the same rows were fought over too often", "the same call again is right")
+
+    def _open(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            connection = connect(self._url)
+            try:
+                self._prepare(connection)
+            except psycopg.Error as error:
+                connection.close()
+                raise translate(self._url, error, broken=True, write=False) from error
+            self._connection = connection
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Without waiting for a call that hangs: its thread is not worth the wait."""
+        if self._lock.acquire(timeout=STOP_S_MAX):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+
+class _Task(Generic[T]):
+    __slots__ = ("future", "work", "write")
+
+    def __init__(self, work: Work[T], write: bool) -> None:
+        self.work = work
+        self.write = write
+        self.future: Future[T] = Future()
+
+    def run(self, owner: Owner) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            answer = owner.run(self.work, self.write)
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(answer)
+
+
+class Lanes:
+    """A few owners that share one queue."""
+
+    def __init__(self, url: str, count: int, prepare: Callable[[Connection], None]) -> None:
+        self._queue: SimpleQueue[_Task[Any] | None] = SimpleQueue()
+        self._owners = [Owner(url, prepare) for _ in range(count)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(owner,), name=f"headrace-postgres-{number}", daemon=True)
+            for number, owner in enumerate(self._owners)
+        ]
+        self._closed = False
+        for thread in self._threads:
+            thread.start()
+
+    async def read(self, work: Work[T]) -> T:
+        return await asyncio.wrap_future(self._put(work, write=False))
+
+    async def write(self, work: Work[T]) -> T:
+        return await asyncio.wrap_future(self._put(work, write=True))
+
+    def _put(self, work: Work[T], write: bool) -> Future[T]:
+        if self._closed:
+            raise HeadraceError("this store handle is closed", "open another one")
+        task = _Task(work, write)
+        self._queue.put(task)
+        return task.future
+
+    def _serve(self, owner: Owner) -> None:
+        while (task := self._queue.get()) is not None:
+            task.run(owner)
+            # A task keeps its answer alive: payloads by the hundred kilobytes.
+            del task
+        owner.close()
+
+    def close(self) -> None:
+        """Finish what was begun, then give the connections back. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            for _ in self._threads:
+                self._queue.put(None)
+        deadline = time.monotonic() + STOP_S_MAX
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))

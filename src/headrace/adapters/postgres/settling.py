@@ -1,0 +1,34 @@
+"""Settlements on their way to the server: one statement for any number, one transaction if some record their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.adapters.postgres.calling import Row, one
+from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.encoding import Cargo, bits_to_text, settlement_details
+from headrace.adapters.postgres.recording import settle_recorded
+from headrace.core.claims import Settled, Settlement
+
+
+def settle(connection: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settled], bool, Sequence[str]]:
+    """The answers, whether workers should be woken, and the jobs that should stop early."""
+    if any(settlement.statements for settlement in settlements):
+        return settle_recorded(connection, settlements, _call)
+    reasons, rang, stopping = _call(connection, settlements)
+    answers = [Settled(s.fence, not reason, reason) for s, reason in zip(settlements, reasons, strict=True)]
+    return answers, rang, stopping
+
+
+def _call(connection: Connection, settlements: Sequence[Settlement]) -> Row:
+    cargo = Cargo()
+    values = (
+        [settlement.fence for settlement in settlements],
+        [settlement.step for settlement in settlements],
+        [bits_to_text(settlement.done) for settlement in settlements],
+        [settlement.end for settlement in settlements],
+        [settlement_details(settlement, cargo) for settlement in settlements],
+        cargo.payloads,
+        cargo.ends,
+    )
+    return one(connection, "settle", values)

@@ -1,0 +1,186 @@
+-- The finish line: folding ended chunks into their stage, closing stages downstream, ending the job.
+--
+-- A stage closes under its own row lock: sealed (feeders_open = 0), nothing open in it, everything counted has ended.
+-- Chunks enter a stage only by a settlement of a chunk of one of its feeders, and that feeder stays open until the
+-- settlement has committed. So whoever takes feeders_open to 0 sees every chunk that will ever be in the stage, and
+-- everybody who ends a chunk of it queues on the same row: the later one sees both.
+
+-- The one item of a barrier or external stage, as everything before it has closed. The answer is true if it ended at
+-- once.
+CREATE FUNCTION headrace.open_item(stage headrace.stage, owner headrace.job) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    place headrace.chunk_state;
+    arrived boolean := false;
+BEGIN
+    place.id := nextval('headrace.chunk_id');
+    place.generation := stage.generation;
+    place.position := stage.position;
+    place.priority := owner.priority;
+    place.count := 1;
+    place.depth := 0;
+    place.kind := stage.kind;
+    place.gate := CASE WHEN owner.paused THEN 1 ELSE 0 END;
+    place.job := stage.job;
+    place.queue := owner.flow || '/' || stage.name;
+    place.tenant := owner.tenant;
+    IF stage.kind = 2 THEN
+        place.due_at := clock_timestamp() + headrace.seconds(stage.deadline_s);
+        arrived := EXISTS (SELECT FROM headrace.external_event e WHERE e.job = stage.job
+            AND e.position = stage.position);
+    END IF;
+    -- One msgpack nil.
+    INSERT INTO headrace.chunk (id, payload, ends) VALUES (place.id, '\xc0', int4send(1));
+    PERFORM headrace.enter(place);
+    IF arrived THEN
+        UPDATE headrace.chunk_state SET next = 1, done = 1, low = B'1', due_at = NULL WHERE id = place.id;
+        RETURN place.id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Whether a stage that has no more feeders gets its one item in this generation.
+CREATE FUNCTION headrace.opens(stage headrace.stage, owner headrace.job) RETURNS boolean LANGUAGE sql STABLE
+RETURN stage.kind <> 0
+   AND (owner.cancelled <> 1 OR stage.always)
+   AND (stage.generation = 1 OR stage.every_generation AND EXISTS (
+        SELECT FROM headrace.stage u
+         WHERE u.job = stage.job AND u.generation = stage.generation AND u.position = ANY (stage.upstream)
+             AND u.total > 0));
+
+-- Whether a stage has more dead than it bears.
+CREATE FUNCTION headrace.exceeded(stage headrace.stage, total bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN CASE WHEN stage.tolerate_percent IS NULL THEN stage.dead > stage.tolerate_count
+       ELSE stage.dead * 100 > stage.tolerate_percent * total END;
+
+-- Whether a stage that wants to stop early has seen too many dead. A share is judged only when the total is known.
+CREATE FUNCTION headrace.stops(stage headrace.stage) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    waiting bigint := 0;
+BEGIN
+    IF NOT stage.stop_early OR stage.dead = 0 OR (stage.tolerate_percent IS NOT NULL AND stage.feeders_open > 0) THEN
+        RETURN false;
+    END IF;
+    IF stage.tolerate_percent IS NOT NULL THEN
+        SELECT coalesce(sum(count - moved), 0) INTO waiting FROM headrace.chunk_state s
+         WHERE s.job = stage.job AND s.open AND s.generation = stage.generation AND s.position = stage.position;
+    END IF;
+    RETURN headrace.exceeded(stage, stage.total + waiting)
+       AND NOT EXISTS (SELECT FROM headrace.job j WHERE j.id = stage.job AND j.cancelled <> 0);
+END $$;
+
+-- Only a sealed stage in which nothing is open and everything counted has ended crosses its line. The caller holds the
+-- row's lock, taken by a statement before this one: a check inside the locking statement would look with a snapshot of
+-- before the wait.
+CREATE FUNCTION headrace.can_close(stage headrace.stage) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF stage.feeders_open > 0 OR stage.closed_at IS NOT NULL
+       OR stage.done + stage.dead + stage.cancelled <> stage.total THEN
+        RETURN false;
+    END IF;
+    -- The newest chunk is the likeliest to be open, and before it in the index lie rows that are dead already.
+    RETURN NOT EXISTS (
+        SELECT FROM headrace.chunk_state s
+         WHERE s.job = stage.job AND s.open AND s.generation = stage.generation AND s.position = stage.position
+         ORDER BY s.id DESC LIMIT 1);
+END $$;
+
+-- The finish row and its event, in the transaction that closed the last stage.
+CREATE FUNCTION headrace.finish(owner headrace.job) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    moment timestamptz := clock_timestamp();
+    name text := owner.id || '.' || owner.generation || '.completed';
+    final text;
+    counts jsonb;
+BEGIN
+    SELECT CASE WHEN owner.cancelled = 1 THEN 'cancelled'
+                WHEN bool_or(headrace.exceeded(s, s.total)) THEN 'failed' ELSE 'finished' END,
+           jsonb_object_agg(s.name, jsonb_build_object(
+               'total', s.total, 'done', s.done, 'dead', s.dead, 'cancelled', s.cancelled))
+      INTO final, counts FROM headrace.stage s WHERE s.job = owner.id AND s.generation = owner.generation;
+    INSERT INTO headrace.finish (job, generation, state, event_id, crossed_at)
+    VALUES (owner.id, owner.generation, final, name, moment);
+    INSERT INTO headrace.event (event_id, topic, job, generation, body, happened_at)
+    VALUES (name, 'job.completed', owner.id, owner.generation, jsonb_build_object(
+        'job', owner.id, 'flow', owner.flow, 'tenant', owner.tenant, 'generation', owner.generation, 'state', final,
+        'stages', counts), moment);
+    UPDATE headrace.job SET state = final, ended_at = moment, paused = false,
+           prune_at = moment + headrace.seconds(least(owner.keep_s, 1e9)) WHERE id = owner.id;
+END $$;
+
+-- Fold one job's ended chunks and walk forward: each stage row is locked once, in order of position. Closing a stage
+-- takes one feeder from every stage behind it; that is noted and applied when the walk gets there. True: the job should
+-- stop early.
+CREATE FUNCTION headrace.advance(job_id text, run integer, ended bigint[], visit integer[])
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    here integer;
+    target integer;
+    fewer integer[] := '{}';
+    found_ended bigint;
+    counted record;
+    stage headrace.stage;
+    owner headrace.job;
+    closed integer := 0;
+    stopping boolean := false;
+BEGIN
+    LOOP
+        SELECT min(v) INTO here FROM unnest(visit) v;
+        EXIT WHEN here IS NULL;
+        visit := array_remove(visit, here);
+        SELECT coalesce(sum(count) FILTER (WHERE fresh), 0) AS total, coalesce(sum(s.done), 0) AS done,
+               coalesce(sum(s.dead), 0) AS dead, coalesce(sum(s.cancelled), 0) AS cancelled
+          INTO counted FROM headrace.chunk_state s WHERE s.id = ANY (ended) AND s.job = job_id AND s.position = here;
+        UPDATE headrace.stage s
+           SET total = s.total + counted.total, done = s.done + counted.done, dead = s.dead + counted.dead,
+               cancelled = s.cancelled + counted.cancelled, feeders_open = s.feeders_open - coalesce(fewer[here], 0)
+         WHERE s.job = job_id AND s.generation = run AND s.position = here
+        RETURNING * INTO stage;
+        IF counted.dead > 0 AND headrace.stops(stage) THEN
+            stopping := true;
+        END IF;
+        IF fewer[here] > 0 AND stage.feeders_open = 0 AND stage.kind <> 0 THEN
+            SELECT * INTO owner FROM headrace.job WHERE id = job_id;
+            IF headrace.opens(stage, owner) THEN
+                found_ended := headrace.open_item(stage, owner);
+                IF found_ended IS NOT NULL THEN
+                    UPDATE headrace.stage s SET total = s.total + 1, done = s.done + 1
+                     WHERE s.job = job_id AND s.generation = run AND s.position = here RETURNING * INTO stage;
+                END IF;
+            END IF;
+        END IF;
+        IF headrace.can_close(stage) THEN
+            UPDATE headrace.stage s SET closed_at = clock_timestamp()
+             WHERE s.job = job_id AND s.generation = run AND s.position = here;
+            closed := closed + 1;
+            FOREACH target IN ARRAY stage.arrows LOOP
+                fewer[target] := coalesce(fewer[target], 0) + 1;
+                visit := array_append(array_remove(visit, target), target);
+            END LOOP;
+        END IF;
+    END LOOP;
+    IF closed > 0 THEN
+        UPDATE headrace.job j SET stages_open = j.stages_open - closed WHERE j.id = job_id RETURNING * INTO owner;
+        IF owner.stages_open = 0 THEN
+            PERFORM headrace.finish(owner);
+        END IF;
+    END IF;
+    RETURN stopping;
+END $$;
+
+-- Fold ended chunks of any jobs; the jobs that should stop early.
+CREATE FUNCTION headrace.fold(ended bigint[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    touched record;
+    stopping text[] := '{}';
+BEGIN
+    IF cardinality(ended) = 0 THEN
+        RETURN stopping;
+    END IF;
+    FOR touched IN SELECT s.job, s.generation, array_agg(DISTINCT s.position) AS positions
+                     FROM headrace.chunk_state s WHERE s.id = ANY (ended) GROUP BY 1, 2 ORDER BY 1, 2 LOOP
+        IF headrace.advance(touched.job, touched.generation, ended, touched.positions) THEN
+            stopping := stopping || touched.job;
+        END IF;
+    END LOOP;
+    RETURN stopping;
+END $$;

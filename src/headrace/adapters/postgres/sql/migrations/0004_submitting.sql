@@ -1,0 +1,188 @@
+-- Submits, sends ahead, and how a generation of a job opens.
+
+-- Sends arrive as their descriptions in JSON beside arrays of payloads and ends; `at` is the index into both.
+
+-- Insert the payload of one parcel and enter it; NULL if nothing of it is new, true if it ended at once.
+CREATE FUNCTION headrace.insert_parcel(INOUT place headrace.chunk_state, payload bytea, ends bytea, keys jsonb,
+    only_new boolean,
+                                       OUT ended boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    place.id := nextval('headrace.chunk_id');
+    INSERT INTO headrace.chunk (id, payload, ends, keys)
+    VALUES (place.id, payload, ends, CASE WHEN jsonb_typeof(keys) = 'array' THEN keys::text END);
+    IF only_new THEN
+        place := headrace.only_new(place);
+    END IF;
+    IF place.count > 0 THEN
+        ended := headrace.enter(place);
+    END IF;
+END $$;
+
+-- Make staged parcels part of the account under the conditions of `place`; the ids of those that ended at once.
+CREATE FUNCTION headrace.flip(staged_by text, numbers integer[], place headrace.chunk_state) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    parcel record;
+    entered headrace.chunk_state;
+    flow text;
+    ended bigint[] := '{}';
+BEGIN
+    SELECT j.flow INTO flow FROM headrace.job j WHERE j.id = place.job;
+    FOR parcel IN
+        SELECT t.number, t.chunk, t.count, t.depth, t.delay_s, s.position, s.name, s.unique_keys FROM headrace.staged t
+          JOIN headrace.stage s ON s.job = place.job AND s.generation = place.generation AND s.name = t.stage
+         WHERE t.owner = staged_by AND (numbers IS NULL OR t.number = ANY (numbers)) ORDER BY t.number
+    LOOP
+        entered := place;
+        entered.id := parcel.chunk;
+        entered.position := parcel.position;
+        entered.queue := flow || '/' || parcel.name;
+        entered.count := parcel.count;
+        entered.depth := parcel.depth;
+        entered.kind := 0;
+        IF parcel.delay_s > 0 THEN
+            entered.due_at := coalesce(place.due_at, clock_timestamp()) + headrace.seconds(parcel.delay_s);
+        END IF;
+        IF parcel.unique_keys THEN
+            entered := headrace.only_new(entered);
+        END IF;
+        IF entered.count > 0 AND headrace.enter(entered) THEN
+            ended := ended || entered.id;
+        END IF;
+        DELETE FROM headrace.staged t WHERE t.owner = staged_by AND t.number = parcel.number;
+    END LOOP;
+    RETURN ended;
+END $$;
+
+-- What was never flipped was never there.
+CREATE FUNCTION headrace.drop_staged(staged_by text) RETURNS void LANGUAGE sql
+BEGIN ATOMIC
+    WITH gone AS (DELETE FROM headrace.staged t WHERE t.owner = staged_by RETURNING t.chunk)
+    DELETE FROM headrace.chunk c USING gone WHERE c.id = gone.chunk;
+END;
+
+-- Write parcels ahead. False: the claim is lost. A number seen before under this owner is not written again.
+CREATE FUNCTION headrace.send(staged_by text, under bigint, parcels jsonb, payloads bytea[], ends bytea[])
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    parcel jsonb;
+    fresh_id bigint;
+BEGIN
+    IF under IS NOT NULL THEN
+        PERFORM FROM headrace.claim c WHERE c.fence = under FOR UPDATE;
+        IF NOT EXISTS (SELECT FROM headrace.claim c WHERE c.fence = under AND c.live
+            AND c.until >= clock_timestamp()) THEN
+            RETURN false;
+        END IF;
+    ELSIF EXISTS (SELECT FROM headrace.job j WHERE j.id = staged_by) THEN
+        RETURN true;
+    END IF;
+    FOR parcel IN SELECT * FROM jsonb_array_elements(parcels) LOOP
+        INSERT INTO headrace.staged (owner, number, chunk, stage, count, depth, delay_s)
+        VALUES (staged_by, (parcel ->> 'number')::integer, nextval('headrace.chunk_id'), parcel ->> 'stage',
+                (parcel ->> 'count')::integer, (parcel ->> 'depth')::integer, (parcel ->> 'delay_s')::double precision)
+        ON CONFLICT DO NOTHING RETURNING chunk INTO fresh_id;
+        IF fresh_id IS NOT NULL THEN
+            INSERT INTO headrace.chunk (id, payload, ends, keys)
+            VALUES (fresh_id, payloads[(parcel ->> 'at')::integer], ends[(parcel ->> 'at')::integer],
+                    CASE WHEN jsonb_typeof(parcel -> 'keys') = 'array' THEN parcel ->> 'keys' END);
+        END IF;
+    END LOOP;
+    RETURN true;
+END $$;
+
+-- Empty tallies for every stage of a generation, as the first one has them.
+CREATE FUNCTION headrace.open_generation(job_id text, run integer, stages jsonb) RETURNS void LANGUAGE sql
+BEGIN ATOMIC
+    INSERT INTO headrace.stage (job, generation, position, name, kind, feeders, feeders_open, arrows, feeds, upstream,
+                                after_positions, unique_keys, always, every_generation, stop_early, tolerate_count,
+                                tolerate_percent, deadline_s)
+    SELECT job_id, run, s.position, s.name, s.kind, s.feeders, s.feeders, s.arrows, s.feeds, s.upstream,
+        s.after_positions,
+           s.unique_keys, s.always, s.every_generation, s.stop_early, s.tolerate_count, s.tolerate_percent, s.deadline_s
+      FROM jsonb_to_recordset(stages) s(
+           position integer, name text, kind smallint, feeders integer, arrows integer[], feeds integer[],
+           upstream integer[], after_positions integer[], unique_keys boolean, always boolean, every_generation boolean,
+           stop_early boolean, tolerate_count bigint, tolerate_percent double precision, deadline_s double precision);
+END;
+
+-- Nobody but this call feeds the stages that no stage feeds: what is empty there closes now.
+CREATE FUNCTION headrace.seal_roots(job_id text, run integer, ended bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    root headrace.stage;
+    owner headrace.job;
+    found_ended bigint;
+BEGIN
+    SELECT * INTO owner FROM headrace.job j WHERE j.id = job_id;
+    FOR root IN SELECT * FROM headrace.stage s
+                 WHERE s.job = job_id AND s.generation = run AND s.feeders = 0 AND s.kind = 2 ORDER BY s.position LOOP
+        IF headrace.opens(root, owner) THEN
+            found_ended := headrace.open_item(root, owner);
+            IF found_ended IS NOT NULL THEN
+                ended := ended || found_ended;
+            END IF;
+        END IF;
+    END LOOP;
+    PERFORM headrace.advance(job_id, run, ended, ARRAY(
+        SELECT s.position FROM headrace.stage s WHERE s.job = job_id AND s.generation = run AND s.feeders = 0));
+END $$;
+
+-- Open a job with its items, or find the one that this submission opened before. `given` holds the columns of the job,
+-- its stages and the descriptions of its parcels.
+CREATE FUNCTION headrace.submit(given jsonb, payloads bytea[], ends bytea[],
+                                OUT job_id text, OUT created boolean, OUT first_digest text, OUT rang boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    parcel jsonb;
+    place headrace.chunk_state;
+    base headrace.chunk_state;
+    ended bigint[] := '{}';
+BEGIN
+    PERFORM headrace.hush();
+    IF NOT EXISTS (SELECT FROM headrace.graph g WHERE g.digest = given ->> 'graph') THEN
+        INSERT INTO headrace.graph VALUES (given ->> 'graph', given ->> 'graph_body') ON CONFLICT DO NOTHING;
+    END IF;
+    -- A submission of the same job or key that is still in flight is waited for here; what it left is seen below.
+    INSERT INTO headrace.job (id, tenant, flow, graph, key, digest, priority, stages_open, keep_s)
+    VALUES (given ->> 'job', given ->> 'tenant', given ->> 'flow', given ->> 'graph', given ->> 'key',
+        given ->> 'digest',
+            (given ->> 'priority')::integer, jsonb_array_length(given -> 'stages'),
+                (given ->> 'keep_s')::double precision)
+    ON CONFLICT DO NOTHING RETURNING id, digest, true INTO job_id, first_digest, created;
+    IF created IS NULL THEN
+        SELECT j.id, j.digest, false INTO job_id, first_digest, created FROM headrace.job j
+         WHERE j.id = given ->> 'job'
+            OR (j.tenant = given ->> 'tenant' AND j.flow = given ->> 'flow' AND j.key = given ->> 'key')
+         ORDER BY j.id = given ->> 'job' DESC LIMIT 1;
+        rang := false;
+        RETURN;
+    END IF;
+    PERFORM headrace.open_generation(job_id, 1, given -> 'stages');
+    base.generation := 1;
+    base.priority := (given ->> 'priority')::integer;
+    base.kind := 0;
+    base.gate := 0;
+    base.job := job_id;
+    base.tenant := given ->> 'tenant';
+    IF (given ->> 'delay_s')::double precision > 0 THEN
+        base.due_at := clock_timestamp() + headrace.seconds((given ->> 'delay_s')::double precision);
+    END IF;
+    IF (given ->> 'uploaded')::boolean THEN
+        PERFORM headrace.flip(job_id, NULL, base);
+    END IF;
+    FOR parcel IN SELECT * FROM jsonb_array_elements(given -> 'parcels') LOOP
+        place := base;
+        place.position := (parcel ->> 'position')::integer;
+        place.queue := (given ->> 'flow') || '/' || (parcel ->> 'stage');
+        place.count := (parcel ->> 'count')::integer;
+        place.depth := (parcel ->> 'depth')::integer;
+        IF (parcel ->> 'delay_s')::double precision > 0 THEN
+            place.due_at := coalesce(base.due_at, clock_timestamp())
+                          + headrace.seconds((parcel ->> 'delay_s')::double precision);
+        END IF;
+        PERFORM headrace.insert_parcel(place, payloads[(parcel ->> 'at')::integer], ends[(parcel ->> 'at')::integer],
+                                       parcel -> 'keys', (parcel ->> 'unique')::boolean);
+    END LOOP;
+    PERFORM headrace.seal_roots(job_id, 1, ended);
+    rang := headrace.rang();
+END $$;

@@ -1,0 +1,28 @@
+-- add_events
+-- Commit events of one's own.
+SELECT headrace.add_events(%b::text[], %b::text[], %b::text[], %b::bytea[], %b::text[])
+
+-- claim_events
+-- Hold unpublished events.
+SELECT * FROM headrace.claim_events(%b::bigint::integer, %b::bigint::integer, %b::double precision)
+
+-- publish_events
+-- The bus has them.
+SELECT headrace.publish_events(%b::bigint, %b::text[])
+
+-- release_events
+-- The bus does not have them.
+SELECT headrace.release_events(%b::bigint, %b::text[], %b::double precision)
+
+-- outbox_lag
+-- How many events wait to be told, and since when.
+SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(happened_at))), 0)::double precision
+  FROM headrace.event WHERE published_at IS NULL
+
+-- retain_told
+-- A bounded piece of retention.
+SELECT headrace.retain_told(%b::double precision, %b::double precision, %b::double precision)
+
+-- inbox_insert
+-- The first of its kind inserts; a repeat inserts nothing.
+INSERT INTO headrace.inbox (subscription, event_id) VALUES (%b, %b) ON CONFLICT DO NOTHING RETURNING 1

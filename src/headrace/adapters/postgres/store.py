@@ -1,0 +1,207 @@
+"""`PostgresStore`: store, operations and inspector on a PostgreSQL database.
+
+The account itself is kept by functions in the database (`sql/migrations`), so that a claim or a settlement is one
+statement in autocommit, whole or not at all. This side translates, keeps its place in the rotation, and wakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from headrace.adapters.postgres import decoding, inspecting, schema, settling, submitting
+from headrace.adapters.postgres.bus import PostgresBus
+from headrace.adapters.postgres.calling import Graphs, Row, one, rows
+from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.encoding import Cargo
+from headrace.adapters.postgres.inboxing import PostgresInbox
+from headrace.adapters.postgres.lanes import Lanes, Owner
+from headrace.adapters.postgres.leases import PostgresLeases
+from headrace.adapters.postgres.ledger import PostgresLedger
+from headrace.adapters.postgres.operating import PostgresOperations
+from headrace.adapters.postgres.outboxing import PostgresOutbox
+from headrace.adapters.postgres.rotation import Turn
+from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.waking import Bells
+from headrace.core.audit import JobAudit
+from headrace.core.claims import CRASHES_MAX, Grant, Renewed, Settled, Settlement, Swept, Want
+from headrace.core.errors import HeadraceError, Unknown
+from headrace.core.graph import Graph
+from headrace.core.jobs import (
+    DeadFilter,
+    DeadView,
+    FinishView,
+    ItemView,
+    JobFilter,
+    JobView,
+    Submission,
+    Submitted,
+    WorkerView,
+)
+from headrace.core.parcels import Parcel
+from headrace.ports.store import Features
+
+T = TypeVar("T")
+LANES = 3
+FORGET_EVERY_S = 5.0
+
+
+class PostgresStore(PostgresOperations):
+    """One handle on the account. Each has connections of its own and its own place in the rotation."""
+
+    def __init__(self, url: str, lanes: int = LANES) -> None:
+        self._lanes = Lanes(url, lanes, _raise_fence)
+        self._heart = Owner(url, _raise_fence)
+        self._bells = Bells(url)
+        self._graphs = Graphs()
+        self._turns: dict[str, Turn] = {}
+        self._holder = {"host": socket.gethostname(), "pid": os.getpid()}
+        self._name = f"{self._holder['host']}.{self._holder['pid']}.{id(self):x}"
+        self._requests = itertools.count(1)
+        self._unanswered: dict[str, list[str]] = {}
+        self._forgot_at = 0.0
+        self.features = Features()
+        self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
+        self.inbox = PostgresInbox(self._lanes, self._graphs, self._after)
+        self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
+
+    @classmethod
+    async def open(cls, url: str, lanes: int = LANES) -> PostgresStore:
+        """Open a store; an empty database is made one. Refused with words if it does not answer or does not fit."""
+        await asyncio.to_thread(schema.prepare, url)
+        return cls(url, lanes)
+
+    async def submit(self, submission: Submission) -> Submitted:
+        submitted, rang = await self._lanes.write(lambda connection: submitting.submit(connection, submission))
+        self._ring(rang)
+        return submitted
+
+    async def send(self, owner: int | str, parcels: Sequence[Parcel]) -> bool:
+        cargo = Cargo()
+        described = json.dumps([cargo.parcel(parcel) for parcel in parcels])
+        fence = owner if isinstance(owner, int) else None
+        values = (str(owner), fence, described, cargo.payloads, cargo.ends)
+        return bool((await self._call("send", values))[0])
+
+    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
+        queues = [f"{want.flow}/{want.stage}" for want in wants]
+        turns = [self._turns.setdefault(queue, Turn()) for queue in queues]
+        request, unanswered = f"{self._name}.{next(self._requests)}", self._unanswered.pop(worker, [])
+        holder = {**self._holder, "hold_s": hold_s, "request": request}
+        values = (
+            worker,
+            json.dumps({**holder, "unanswered": unanswered} if unanswered else holder),
+            queues,
+            [want.room for want in wants],
+            [want.slice_max for want in wants],
+            json.dumps([turn.told() for turn in turns]),
+        )
+        try:
+            *slices, last = await self._lanes.write(lambda connection: self._granted(connection, values))
+        except HeadraceError as error:
+            # What this call may have been granted is asked for by the next one.
+            self._unanswered[worker] = [*unanswered, request] if isinstance(error, Unknown) else unanswered
+            raise
+        for row in slices:
+            self._turns[row[decoding.QUEUE]].serve(row[decoding.TENANT], row[decoding.JOB])
+        claims = tuple(decoding.claim_of(row, self._graphs[row[decoding.GRAPH]]) for row in slices)
+        return Grant(claims, last[decoding.WAIT_S])
+
+    def _granted(self, connection: Connection, values: Sequence[object]) -> list[Row]:
+        granted = rows(connection, "claim", values)
+        self._graphs.learn(connection, {row[decoding.GRAPH] for row in granted[:-1]})
+        return granted
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        if not settlements:
+            return []
+        answers, rang, stopping = await self._lanes.write(lambda connection: settling.settle(connection, settlements))
+        await self._after(rang, stopping)
+        return answers
+
+    def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
+        holder = json.dumps({**self._holder, "hold_s": hold_s})
+        work = partial(one, name="renew", values=(worker, holder, list(fences)))
+        try:
+            kept, ending = self._heart.run(work, write=True)
+        except Unknown:
+            # The server was restarted, or the line cut: there is still time, and to renew twice is to renew.
+            kept, ending = self._heart.run(work, write=True)
+        return Renewed(frozenset(kept), frozenset(ending))
+
+    async def sweep(self) -> Swept:
+        lost, wait_s, rang, stopping = await self._call("sweep", (CRASHES_MAX,))
+        await self._after(rang, stopping)
+        _, rang, stopping = await self._call("expire_externals")
+        await self._after(rang, stopping)
+        if time.monotonic() - self._forgot_at > FORGET_EVERY_S:
+            self._forgot_at = time.monotonic()
+            await self._call("forget")
+            await self._call("retain")
+        return Swept(lost, wait_s)
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return self._bells.on_wake(ring)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._bells.close()
+        self._lanes.close()
+        self._heart.close()
+
+    async def job(self, job: str) -> JobView:
+        found = await self._look(lambda c: inspecting.job_views(c, self._graphs, JobFilter(limit=1), job))
+        if not found:
+            raise inspecting.missing(job)
+        return found[0]
+
+    async def jobs(self, which: JobFilter) -> Sequence[JobView]:
+        return await self._look(lambda connection: inspecting.job_views(connection, self._graphs, which))
+
+    async def items(self, job: str, stage: str, after_seq: int, limit: int) -> Sequence[ItemView]:
+        def read(connection: Connection) -> list[ItemView]:
+            place = stage, self._graph(connection, job).position(stage)
+            return inspecting.item_views(connection, job, place, (after_seq, limit))
+
+        return await self._look(read)
+
+    async def dead(self, which: DeadFilter) -> Sequence[DeadView]:
+        return await self._look(lambda connection: inspecting.dead_views(connection, which))
+
+    async def finishes(self, job: str) -> Sequence[FinishView]:
+        return await self._look(lambda connection: inspecting.finish_views(connection, job))
+
+    async def workers(self) -> Sequence[WorkerView]:
+        return await self._look(inspecting.worker_views)
+
+    async def audit(self, job: str) -> JobAudit:
+        return await self._look(lambda connection: inspecting.audit(connection, self._graphs, job))
+
+    async def _look(self, read: Callable[[Connection], T]) -> T:
+        """Several reads of one instant."""
+
+        def within(connection: Connection) -> T:
+            with connection.transaction():
+                connection.execute(statements()["snapshot"].encode())
+                return read(connection)
+
+        return await self._lanes.read(within)
+
+    def _graph(self, connection: Connection, job: str) -> Graph:
+        found = rows(connection, "job_graph", (job,))
+        if not found:
+            raise inspecting.missing(job)
+        return self._graphs.one(connection, found[0][0])
+
+
+def _raise_fence(connection: Connection) -> None:
+    connection.execute(statements()["raise_fence"].encode())

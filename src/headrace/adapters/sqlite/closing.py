@@ -1,0 +1,207 @@
+"""The finish line: folding an ended chunk into its stage, closing stages downstream, ending the job.
+
+A stage closes under its own row: sealed (`feeders_open = 0`), nothing open in it, everything counted has
+ended. Closing takes one feeder from every stage it feeds or that comes after it, in topological order, so the
+cascade is a walk forward that touches each stage once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel
+from headrace.adapters.sqlite.transaction import Transaction
+from headrace.core import bits
+from headrace.core.graph import Graph, Kind
+from headrace.core.parcels import Parcel
+from headrace.core.tally import JobState
+
+CANCELLED_BY_USER = 1
+STOPPED_EARLY = 2
+FOREVER_S = 100 * 365 * 86_400.0
+NIL = b"\xc0"
+
+
+def open_generation(tx: Transaction, job: str, generation: int, graph: Graph) -> None:
+    """Empty tallies for every stage."""
+    for position, spec in enumerate(graph.stages):
+        tx.run(
+            "stage_insert",
+            job=job,
+            generation=generation,
+            position=position,
+            name=spec.name,
+            feeders=graph.feeders(position),
+        )
+
+
+def chunk_ended(tx: Transaction, chunk: int, job: str, generation: int, position: int) -> None:
+    """Fold an ended chunk into its stage and cross whatever lines that opens."""
+    row = tx.one("stage_fold", id=chunk)
+    assert row is not None, "a chunk without its stage"
+    dead, total, feeders_open = row
+    if dead:
+        _stop_early(tx, job, generation, position, (dead, total, feeders_open))
+    close_stages(tx, job, generation, (position,))
+
+
+def close_stages(tx: Transaction, job: str, generation: int, positions: Iterable[int]) -> None:
+    """Close those of `positions` that can be, and everything downstream that follows from it."""
+    queue = sorted(positions)
+    flags = None
+    while queue:
+        position = heappop(queue)
+        closed = tx.one("stage_close", job=job, generation=generation, position=position, now=tx.wall())
+        if closed is None:
+            continue
+        flags = flags or Flags.read(tx, job)
+        for target in flags.graph.arrows(position):
+            left = tx.value("feeder_closed", job=job, generation=generation, position=target)
+            if left == 0:
+                _open_barrier(tx, flags, generation, target)
+                heappush(queue, target)
+        if tx.value("stages_open", job=job) == 0:
+            _end_job(tx, flags, generation)
+
+
+class Flags:
+    """What a closing stage needs to know about its job."""
+
+    __slots__ = ("cancelled", "flow", "graph", "job", "paused", "priority", "tenant")
+
+    @classmethod
+    def read(cls, tx: Transaction, job: str) -> Flags:
+        row = tx.one("job_flags", job=job)
+        assert row is not None, "a stage without its job"
+        flags = cls()
+        flags.job = job
+        flags.tenant, flags.flow, digest, flags.priority, flags.paused, flags.cancelled, _ = row
+        flags.graph = tx.graph(digest)
+        return flags
+
+    job: str
+    tenant: str
+    flow: str
+    graph: Graph
+    priority: int
+    paused: int
+    cancelled: int
+
+    def place(self, generation: int, position: int) -> Place:
+        queue = f"{self.flow}/{self.graph.stages[position].name}"
+        gate = Gate.PAUSED if self.paused else Gate.OPEN
+        return Place(self.job, generation, position, queue, self.tenant, self.priority, gate)
+
+
+def _open_barrier(tx: Transaction, flags: Flags, generation: int, position: int) -> None:
+    """A stage that comes after others gets its one item as they have all closed."""
+    spec = flags.graph.stages[position]
+    if spec.kind is Kind.WORK:
+        return
+    if flags.cancelled == CANCELLED_BY_USER and not spec.always:
+        return
+    if generation > 1 and not (spec.every_generation and _moved_upstream(tx, flags, generation, position)):
+        return
+    place = flags.place(generation, position)
+    parcel = Parcel(spec.name, NIL, [len(NIL)])
+    if spec.kind is Kind.BARRIER:
+        insert_parcel(tx, place, parcel)
+        return
+    open_external(tx, flags, generation, position)
+
+
+def open_external(
+    tx: Transaction, flags: Flags, generation: int, position: int, seqs: Sequence[int] | None = None
+) -> None:
+    """The one item of an external stage waits for its event, or for its deadline."""
+    spec = flags.graph.stages[position]
+    delay_s = FOREVER_S if spec.deadline_s is None else spec.deadline_s
+    place = replace(flags.place(generation, position), delay_s=delay_s, external=True)
+    chunk = insert_parcel(tx, place, Parcel(spec.name, NIL, [len(NIL)]), seqs)
+    if tx.value("external_arrived", job=flags.job, position=position):
+        end_external(tx, chunk, done=True)
+
+
+def end_external(tx: Transaction, chunk: int, done: bool) -> None:
+    plane = bits.to_bytes(1)
+    row = tx.one("external_end", id=chunk, done=int(done), low=plane if done else None, high=None if done else plane)
+    assert row is not None, "an external stage without its item"
+    chunk_ended(tx, chunk, *row)
+
+
+def _moved_upstream(tx: Transaction, flags: Flags, generation: int, position: int) -> bool:
+    totals = {row[0]: row[2] for row in tx.all("stage_tallies", job=flags.job, generation=generation)}
+    upstream: set[int] = set()
+    for candidate in range(position - 1, -1, -1):
+        if any(target == position or target in upstream for target in flags.graph.arrows(candidate)):
+            upstream.add(candidate)
+    return any(totals[candidate] > 0 for candidate in upstream)
+
+
+def _stop_early(tx: Transaction, job: str, generation: int, position: int, seen: tuple[int, int, int]) -> None:
+    """Too much died in a stage that wants to stop then: the rest of the job ends cancelled, the job failed."""
+    flags = Flags.read(tx, job)
+    spec = flags.graph.stages[position]
+    if not spec.stop_early or flags.cancelled:
+        return
+    dead, total, feeders_open = seen
+    if spec.tolerate.percent is not None:
+        if feeders_open:
+            return
+        total += tx.value("stage_size", job=job, generation=generation, position=position)
+    if spec.tolerate.exceeded(dead, total):
+        cancel_open(tx, job, generation, STOPPED_EARLY)
+
+
+def cancel_open(tx: Transaction, job: str, generation: int, cancelled: int) -> None:
+    """End what waits, and put everything that is held behind a closed gate."""
+    tx.run("job_cancel", job=job, cancelled=cancelled)
+    touched: set[int] = set()
+    for chunk, position, count, mark, high, gate in tx.all("chunks_open", job=job, generation=generation):
+        if gate == Gate.CANCELLED:
+            continue
+        waiting = bits.ones(count) ^ bits.ones(mark)
+        plane = bits.to_bytes(bits.from_bytes(high) | waiting)
+        if not tx.value("chunk_cancel_waiting", id=chunk, high=plane):
+            tx.run("stage_fold", id=chunk)
+            touched.add(position)
+    close_stages(tx, job, generation, touched)
+
+
+def _end_job(tx: Transaction, flags: Flags, generation: int) -> None:
+    """The finish row and its event: one row, once, in the transaction that closed the last stage."""
+    counts = {}
+    failed = False
+    for position, name, total, done, dead, cancelled, _, _ in tx.all(
+        "stage_tallies", job=flags.job, generation=generation
+    ):
+        counts[name] = {"total": total, "done": done, "dead": dead, "cancelled": cancelled}
+        failed = failed or flags.graph.stages[position].tolerate.exceeded(dead, total)
+    if flags.cancelled == CANCELLED_BY_USER:
+        state = JobState.CANCELLED
+    else:
+        state = JobState.FAILED if failed else JobState.FINISHED
+    event_id = f"{flags.job}.{generation}.completed"
+    now = tx.wall()
+    tx.run("finish_insert", job=flags.job, generation=generation, state=state, event_id=event_id, now=now)
+    body = {
+        "job": flags.job,
+        "flow": flags.flow,
+        "tenant": flags.tenant,
+        "generation": generation,
+        "state": state,
+        "stages": counts,
+    }
+    tx.run(
+        "event_insert",
+        event_id=event_id,
+        topic="job.completed",
+        job=flags.job,
+        generation=generation,
+        body=json.dumps(body, ensure_ascii=False),
+        now=now,
+    )
+    tx.run("job_end", job=flags.job, state=state, now=now)

@@ -1,0 +1,70 @@
+"""Opening a store file, and what SQLite's errors mean for the caller."""
+
+from __future__ import annotations
+
+import apsw
+
+from headrace.adapters.sqlite import guard
+from headrace.adapters.sqlite.migrating import check, migrate_up, schema_of
+from headrace.core.errors import Busy, HeadraceError, OperatorError, StoreFull, Unknown, UnsafeStore
+
+MEMORY = ":memory:"
+BUSY_MS = 10_000
+PAGE_BYTES = 8_192
+CHECKPOINT_PAGES = 4_000
+STATEMENTS_MAX = 500
+
+
+def connect(path: str, create: bool = False) -> apsw.Connection:
+    """A connection with the settings that durability needs. An empty file becomes a store when `create`."""
+    if path != MEMORY:
+        guard.check_place(path)
+    try:
+        connection = plain(path)
+        configure(connection, path)
+        if create and schema_of(connection) == 0:
+            migrate_up(connection)
+        check(connection, path)
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    return connection
+
+
+def plain(path: str) -> apsw.Connection:
+    """A connection that keeps its compiled statements.
+
+    By default SQLite compiles a statement anew whenever a bound value might change its plan: 60 µs instead of 4.
+    """
+    connection = apsw.Connection(path, statementcachesize=STATEMENTS_MAX)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return connection
+
+
+def configure(connection: apsw.Connection, path: str) -> None:
+    """The settings that durability needs."""
+    connection.set_busy_timeout(BUSY_MS)
+    if path == MEMORY:
+        return
+    connection.pragma("page_size", PAGE_BYTES)
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise UnsafeStore(f"{path} cannot use a write-ahead log (it is in mode {mode})", "use a local disk")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+
+
+def translated(error: BaseException, path: str) -> BaseException:
+    """The error a caller can act on; what is not SQLite's passes as it is."""
+    if isinstance(error, HeadraceError) or not isinstance(error, apsw.Error):
+        return error
+    if isinstance(error, apsw.FullError):
+        return StoreFull(f"no room left for {path}: nothing was acknowledged", "free some disk space and go on")
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Busy(f"{path} is locked by another program", "headrace doctor")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
+        return UnsafeStore(f"{path} cannot be opened for writing: {error}", "check the file's owner and permissions")
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return UnsafeStore(f"{path} is not a SQLite database: {error}", "restore it from a backup")
+    if isinstance(error, apsw.IOError):
+        return Unknown(f"the disk failed under {path}: {error}", "headrace doctor")
+    return OperatorError(f"{path}: {error}")

@@ -1,0 +1,82 @@
+"""A SQLite database behind one seam: work goes in, committed answers come out.
+
+`InlineDatabase` runs each piece of work at once, in a transaction of its own, in the calling task: for the simulator.
+`writer.ThreadedDatabase` is the one that programs use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import apsw
+
+from headrace.adapters.sqlite.connecting import MEMORY, plain
+from headrace.adapters.sqlite.migrating import migrate_up
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+
+class Database(Protocol):
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in a write transaction; the answer comes after its commit."""
+
+    def write_blocking(self, work: Work[T]) -> T:
+        """The same from a thread that may wait; it goes before everything that is queued."""
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on one snapshot."""
+
+    def ring(self) -> None:
+        """Say to all processes that work may have become available."""
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Hear such rings, from any thread; the answer unsubscribes."""
+
+    async def close(self) -> None:
+        """Give everything back. Idempotent."""
+
+
+class Bells:
+    """Who wants to hear rings in this process."""
+
+    def __init__(self) -> None:
+        self._rings: dict[object, Callable[[], None]] = {}
+
+    def ring(self) -> None:
+        for ring in list(self._rings.values()):
+            ring()
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        key = object()
+        self._rings[key] = ring
+        return lambda: self._rings.pop(key, None) and None
+
+
+class InlineDatabase(Bells):
+    """One connection in memory, shared by any number of handles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connection = plain(MEMORY)
+        migrate_up(self.connection)
+
+    async def write(self, work: Work[T]) -> T:
+        return self.write_blocking(work)
+
+    def write_blocking(self, work: Work[T]) -> T:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            answer = work(self.connection)
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+        return answer
+
+    async def read(self, work: Work[T]) -> T:
+        return work(self.connection)
+
+    async def close(self) -> None:
+        """Nothing to give back: other handles may go on using it."""

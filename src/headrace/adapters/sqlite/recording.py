@@ -1,0 +1,93 @@
+"""Recorded statements: what handlers of transactional stages want done in the transaction that settles them.
+
+They are the application's own, on the application's own tables in the same file. A statement is looked at once before
+it first runs: it must be a single one, and it may not touch the account, the transaction or the connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
+
+import apsw
+import apsw.ext
+
+from headrace.adapters.sqlite.statements import migrations
+from headrace.adapters.sqlite.transaction import Transaction
+from headrace.core.claims import ERROR_CHARS_MAX, Statement
+
+APPROVED_MAX = 1_000
+FORBIDDEN = {"SQLITE_TRANSACTION", "SQLITE_SAVEPOINT", "SQLITE_PRAGMA", "SQLITE_ATTACH", "SQLITE_DETACH"}
+WRITES = {"SQLITE_INSERT", "SQLITE_UPDATE", "SQLITE_DELETE", "SQLITE_DROP_TABLE", "SQLITE_ALTER_TABLE"}
+ROLLS_BACK = re.compile(r"\bOR\s+ROLLBACK\b", re.IGNORECASE)
+SURROUNDINGS = (apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CorruptError, apsw.NoMemError)
+
+Group = tuple[int, tuple[Statement, ...]]
+
+
+class Refused(Exception):
+    """A statement that may not run here."""
+
+
+def apply_recorded(tx: Transaction, statements: Sequence[Statement]) -> tuple[tuple[int, str], ...]:
+    """Apply them all, or none: then the answer is which items' statements fail, found by halving."""
+    if not statements:
+        return ()
+    ordered = sorted(statements, key=lambda statement: statement.index)
+    groups = [(index, tuple(own)) for index, own in groupby(ordered, key=lambda statement: statement.index)]
+    connection = tx.connection
+    connection.execute("SAVEPOINT recorded")
+    faults = _apply(tx, groups)
+    if faults:
+        connection.execute("ROLLBACK TO recorded")
+    connection.execute("RELEASE recorded")
+    return tuple(faults)
+
+
+def _apply(tx: Transaction, groups: Sequence[Group]) -> list[tuple[int, str]]:
+    connection = tx.connection
+    connection.execute("SAVEPOINT half")
+    try:
+        for _, statements in groups:
+            for statement in statements:
+                check_statement(connection, statement.sql, tx.memory.approved, _own_tables())
+                connection.execute(statement.sql, statement.values).fetchall()
+        connection.execute("RELEASE half")
+        return []
+    except SURROUNDINGS:
+        raise
+    except (apsw.Error, Refused, TypeError, ValueError, OverflowError) as error:
+        connection.execute("ROLLBACK TO half")
+        connection.execute("RELEASE half")
+        if len(groups) == 1:
+            return [(groups[0][0], f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX])]
+    middle = len(groups) // 2
+    return _apply(tx, groups[:middle]) + _apply(tx, groups[middle:])
+
+
+def check_statement(connection: apsw.Connection, sql: str, approved: set[str], own_tables: frozenset[str]) -> None:
+    """Refuse a statement that is not one of the application's own changes; what is approved is not looked at again."""
+    if sql in approved:
+        return
+    details = apsw.ext.query_info(connection, sql, actions=True)
+    if details.query_remaining:
+        raise Refused("one statement at a time")
+    if ROLLS_BACK.search(sql):
+        raise Refused("OR ROLLBACK would undo what others do in the same transaction")
+    for action in details.actions or ():
+        if action.action_name in FORBIDDEN:
+            raise Refused(
+                f"{action.action_name.removeprefix('SQLITE_')} has no place in a transaction that is not yours"
+            )
+        if action.action_name in WRITES and action.table_name in own_tables:
+            raise Refused(f"the table {action.table_name} belongs to headrace")
+    if len(approved) < APPROVED_MAX:
+        approved.add(sql)
+
+
+@cache
+def _own_tables() -> frozenset[str]:
+    found = (re.findall(r"CREATE TABLE (\w+)", text) for _, _, text in migrations())
+    return frozenset(name for names in found for name in names)

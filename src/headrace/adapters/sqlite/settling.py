@@ -1,0 +1,362 @@
+"""Settlements: outcomes of a claim applied to the account, and what a lost claim leaves behind.
+
+Counting takes three steps so that nothing is hot: a settlement counts in its claim, the end of the claim folds into
+its chunk, the end of the chunk folds into the stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from headrace.adapters.sqlite.chunks import (
+    Gate,
+    Items,
+    Place,
+    all_cancelled,
+    carry_on,
+    insert_parcel,
+    only_new,
+    read_items,
+    read_payload,
+)
+from headrace.adapters.sqlite.closing import chunk_ended
+from headrace.adapters.sqlite.recording import apply_recorded
+from headrace.adapters.sqlite.staging import drop_staged, flip
+from headrace.adapters.sqlite.transaction import Transaction
+from headrace.core import bits
+from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss, Settled, Settlement
+from headrace.core.graph import Graph
+from headrace.core.losses import Charge
+from headrace.core.parcels import Parcel
+
+REMEMBER_HOLDS = 10
+DUE_GROUPS_MAX = 100
+DUE_STEP_S = 0.1
+
+
+@dataclass(slots=True)
+class Held:
+    """A claim with its chunk, as one transaction sees and changes it."""
+
+    fence: int
+    chunk: int
+    lo: int
+    hi: int
+    alone: int
+    hold_s: float
+    live: int
+    step: int
+    boot: str
+    until: float
+    done: int
+    dead: int
+    cancelled: int
+    moved: int
+    low: int
+    high: int
+    job: str
+    generation: int
+    position: int
+    queue: str
+    tenant: str
+    priority: int
+    attempt: int
+    crashes: int
+    fresh: int
+    depth: int
+    gate: int
+    count: int
+    revokes: tuple[int, ...]
+    flow: str
+    graph: Graph
+    items: Items | None = None
+    back_to: int | None = None
+
+    @classmethod
+    def read(cls, tx: Transaction, fence: int) -> Held | None:
+        row = tx.one("claim_held", fence=fence)
+        if row is None:
+            return None
+        held = cls(*row)
+        held.low = bits.from_bytes(row[14])
+        held.high = bits.from_bytes(row[15])
+        held.revokes = tuple(json.loads(row[28])) if row[28] else ()
+        held.graph = tx.graph(row[30])
+        return held
+
+    @property
+    def unsettled(self) -> int:
+        return bits.ones(self.hi - self.lo) & ~(self.low | self.high)
+
+    def seq_items(self, tx: Transaction) -> Items:
+        if self.items is None:
+            self.items = read_items(tx, self.chunk)
+        return self.items
+
+    def place(self, **conditions: object) -> Place:
+        """Where items of this claim go when they wait again."""
+        values: dict[str, object] = {"attempt": self.attempt, "crashes": self.crashes, "depth": self.depth}
+        values.update(conditions)
+        gate = self.gate
+        return Place(
+            self.job,
+            self.generation,
+            self.position,
+            self.queue,
+            self.tenant,
+            self.priority,
+            gate,
+            **values,  # type: ignore[arg-type]
+        )
+
+
+def settle(tx: Transaction, settlement: Settlement) -> Settled:
+    """Apply one settlement whole, or refuse it whole."""
+    held = Held.read(tx, settlement.fence)
+    refusal = _refusal(tx, held, settlement)
+    if refusal is not None or held is None:
+        return Settled(settlement.fence, refusal == "", refusal or "")
+    wrong = _wrong_target(tx, held, settlement.sends)
+    if wrong:
+        return Settled(settlement.fence, False, wrong)
+    faults = apply_recorded(tx, settlement.statements)
+    if faults:
+        return Settled(settlement.fence, False, "statements", faults)
+    held.step = settlement.step
+    _end_done(held, settlement.done)
+    for loss in settlement.dead:
+        _end_dead(tx, held, loss)
+    _move_again(tx, held, settlement.again)
+    if settlement.cursor is not None:
+        index, cursor = settlement.cursor
+        _put_cursor(tx, held, index, cursor)
+    for parcel in settlement.sends:
+        _insert_sent(tx, held, parcel)
+    if settlement.flips:
+        flip(tx, str(held.fence), settlement.flips, held.graph, lambda position: _target(held, position))
+    if settlement.end:
+        _give_back(tx, held)
+        end_claim(tx, held)
+    else:
+        tx.run("claim_step", **_counts(held))
+    return Settled(settlement.fence, True)
+
+
+def _refusal(tx: Transaction, held: Held | None, settlement: Settlement) -> str | None:
+    """None: apply it. Empty: it was applied before. Else: the reason why not."""
+    if held is None:
+        return "lost"
+    if settlement.step == held.step:
+        return ""
+    if not held.live or held.boot != tx.boot or held.until < tx.now():
+        return "lost"
+    return None if settlement.step == held.step + 1 else "out_of_step"
+
+
+def _wrong_target(tx: Transaction, held: Held, sends: Iterable[Parcel]) -> str:
+    """Why a stage among the targets cannot be sent to; empty if all can."""
+    feeds = held.graph.stages[held.position].feeds
+    for stage in sorted({parcel.stage for parcel in sends}):
+        if stage not in feeds:
+            return f"unknown:{stage}"
+        position = held.graph.position(stage)
+        if position != held.position and tx.value(
+            "stage_sealed", job=held.job, generation=held.generation, position=position
+        ):
+            return f"sealed:{stage}"
+    return ""
+
+
+def _end_done(held: Held, done: int) -> None:
+    """Bits that ended before are not counted again."""
+    new = done & held.unsettled
+    held.low |= new
+    held.done += new.bit_count()
+
+
+def _end_dead(tx: Transaction, held: Held, loss: Loss) -> None:
+    if not held.unsettled >> loss.index & 1:
+        return
+    held.high |= 1 << loss.index
+    held.dead += 1
+    items = held.seq_items(tx)
+    at = held.lo + loss.index
+    payload, _ = read_payload(tx, items, at, at + 1)
+    tx.run(
+        "dead_insert",
+        job=held.job,
+        generation=held.generation,
+        position=held.position,
+        seq=items.seqs[at],
+        tenant=held.tenant,
+        flow=held.flow,
+        stage=held.graph.stages[held.position].name,
+        key=items.key(at),
+        reason=loss.reason,
+        rule=loss.rule,
+        error=loss.error[:ERROR_CHARS_MAX],
+        fingerprint=fingerprint(loss),
+        attempts=loss.attempts,
+        now=tx.wall(),
+        depth=held.depth,
+        payload=payload,
+    )
+
+
+def fingerprint(loss: Loss) -> str:
+    """The same for errors that differ only in numbers, so that failures group."""
+    text = f"{loss.rule}|{loss.error or loss.reason}"
+    shape = "".join("#" if character.isdigit() else character for character in text)
+    return hashlib.sha256(shape.encode()).hexdigest()[:16]
+
+
+def _move_again(tx: Transaction, held: Held, again: Sequence[Again]) -> None:
+    """Items that wait again move to chunks of their own, by attempt and due time."""
+    chosen = [entry for entry in again if held.unsettled >> entry.index & 1]
+    if not chosen:
+        return
+    kept = set(_not_cancelled(tx, held, [entry.index for entry in chosen]))
+    step_s = DUE_STEP_S
+    groups: dict[tuple[int, float], list[int]] = {}
+    while True:
+        groups.clear()
+        for entry in chosen:
+            if entry.index in kept:
+                due = -(-entry.delay_s // step_s) * step_s
+                groups.setdefault((entry.attempt, due), []).append(entry.index)
+        if len(groups) <= DUE_GROUPS_MAX:
+            break
+        step_s *= 4
+    for (attempt, delay_s), indexes in groups.items():
+        _move(tx, held, sorted(indexes), held.place(attempt=attempt, delay_s=delay_s))
+
+
+def _not_cancelled(tx: Transaction, held: Held, indexes: Sequence[int]) -> list[int]:
+    """End the items whose job or self was cancelled; the others are returned."""
+    if held.gate == Gate.CANCELLED:
+        _end_cancelled(held, indexes)
+        return []
+    seqs = held.seq_items(tx).seqs
+    own = [seqs[held.lo + index] for index in indexes]
+    if not own:
+        return []
+    rows = tx.all(
+        "cancels_of",
+        job=held.job,
+        generation=held.generation,
+        position=held.position,
+        first=min(own),
+        last=max(own),
+    )
+    marked = {row[0] for row in rows}
+    if not marked:
+        return list(indexes)
+    _end_cancelled(held, [index for index in indexes if seqs[held.lo + index] in marked])
+    return [index for index in indexes if seqs[held.lo + index] not in marked]
+
+
+def _end_cancelled(held: Held, indexes: Sequence[int]) -> None:
+    held.high |= bits.of(indexes)
+    held.cancelled += len(indexes)
+
+
+def _move(tx: Transaction, held: Held, indexes: Sequence[int], place: Place) -> None:
+    moved = bits.of(indexes)
+    held.low |= moved
+    held.high |= moved
+    held.moved += len(indexes)
+    carry_on(tx, place, held.seq_items(tx), [held.lo + index for index in indexes])
+
+
+def _put_cursor(tx: Transaction, held: Held, index: int, cursor: bytes) -> None:
+    seq = held.seq_items(tx).seqs[held.lo + index]
+    tx.run("cursor_put", job=held.job, generation=held.generation, position=held.position, seq=seq, cursor=cursor)
+
+
+def _target(held: Held, position: int) -> Place:
+    queue = f"{held.flow}/{held.graph.stages[position].name}"
+    return Place(held.job, held.generation, position, queue, held.tenant, held.priority, held.gate)
+
+
+def _insert_sent(tx: Transaction, held: Held, parcel: Parcel) -> None:
+    position = held.graph.position(parcel.stage)
+    sent: Parcel | None = parcel
+    if held.graph.stages[position].unique:
+        sent = only_new(tx, held.job, position, parcel)
+    if sent is None:
+        return
+    chunk = insert_parcel(tx, _target(held, position), sent)
+    if held.gate == Gate.CANCELLED:
+        tx.run("chunk_cancel_waiting", id=chunk, high=all_cancelled(sent.count))
+        tx.run("stage_fold", id=chunk)
+
+
+def _give_back(tx: Transaction, held: Held) -> None:
+    """Items without an outcome wait again at once: in place if nobody was granted what follows them."""
+    left = list(bits.indexes(held.unsettled))
+    if not left:
+        return
+    kept = _not_cancelled(tx, held, left)
+    if not kept:
+        return
+    state = tx.one("chunk_ends", id=held.chunk)
+    assert state is not None, "a claim without its chunk"
+    run = kept[-1] - kept[0] + 1 == len(kept) and held.lo + kept[-1] + 1 == held.hi
+    if run and state[2] == held.hi:
+        held.back_to = held.lo + kept[0]
+        tx.rang = True
+        return
+    _move(tx, held, kept, held.place(suspect=bool(held.alone), revokes=held.revokes))
+
+
+def end_claim(tx: Transaction, held: Held) -> None:
+    """The claim folds into its chunk; if that ends the chunk, the chunk folds into its stage."""
+    state = tx.one("chunk_ends", id=held.chunk)
+    assert state is not None, "a claim without its chunk"
+    low, high, mark, _, _ = state
+    hi = held.hi if held.back_to is None else held.back_to
+    tx.run("claim_end", hi=hi, forget_at=tx.wall() + REMEMBER_HOLDS * held.hold_s, **_counts(held))
+    folded = tx.one(
+        "chunk_fold",
+        id=held.chunk,
+        done=held.done,
+        dead=held.dead,
+        cancelled=held.cancelled,
+        moved=held.moved,
+        low=bits.to_bytes(bits.from_bytes(low) | held.low << held.lo),
+        high=bits.to_bytes(bits.from_bytes(high) | held.high << held.lo),
+        next=mark if held.back_to is None else held.back_to,
+    )
+    drop_staged(tx, str(held.fence))
+    if folded is not None and not folded[0]:
+        chunk_ended(tx, held.chunk, held.job, held.generation, held.position)
+
+
+def _counts(held: Held) -> dict[str, object]:
+    return {
+        "fence": held.fence,
+        "step": held.step,
+        "done": held.done,
+        "dead": held.dead,
+        "cancelled": held.cancelled,
+        "moved": held.moved,
+        "low": bits.to_bytes(held.low),
+        "high": bits.to_bytes(held.high),
+    }
+
+
+def lose(tx: Transaction, held: Held, judge: Callable[[bool, Sequence[int], int], Charge]) -> None:
+    """Settle an expired claim: its unsettled items come back as suspects, and one of them may be charged."""
+    kept = _not_cancelled(tx, held, list(bits.indexes(held.unsettled)))
+    verdict = judge(bool(held.alone), kept, held.crashes)
+    revokes = (*held.revokes, held.fence)
+    for index in verdict.dead:
+        _end_dead(tx, held, Loss(index, "worker_lost", "crashes_max", attempts=held.attempt))
+    if verdict.charged:
+        _move(tx, held, verdict.charged, held.place(suspect=True, crashes=held.crashes + 1, revokes=revokes))
+    if verdict.uncharged:
+        _move(tx, held, verdict.uncharged, held.place(suspect=True, revokes=revokes))
+    end_claim(tx, held)

@@ -1,0 +1,81 @@
+"""One worker process: `python -m headrace.cli.child app:flow …`, started by the supervisor.
+
+It imports what it runs and no more: neither the command tree nor its renderers. SIGTERM drains, a second one or SIGINT
+stops now. The store's URL comes by the environment, because arguments can be read by everybody on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import structlog
+
+from headrace.cli.failures import tell
+from headrace.cli.flows import load_flows
+from headrace.runtime.flow import Flow
+from headrace.runtime.seams import Seams
+from headrace.runtime.supervisor import die_with_parent, tell_ready
+from headrace.runtime.worker import Worker
+from headrace.runtime.yard import WorkerOptions
+from headrace.wiring import open_store
+
+STORE_VARIABLE = "HEADRACE_STORE"
+
+
+def main(arguments: Sequence[str]) -> int:
+    die_with_parent()
+    parser = argparse.ArgumentParser(prog="python -m headrace.cli.child")
+    parser.add_argument("flows", nargs="+")
+    parser.add_argument("--hold-s", type=float, required=True)
+    parser.add_argument("--debug", action="store_true")
+    options = parser.parse_args(arguments)
+    log_to_stderr(options.debug)
+    try:
+        flows = load_flows(options.flows)
+        asyncio.run(_work(flows, os.environ[STORE_VARIABLE], options.hold_s))
+    except (Exception, KeyboardInterrupt) as error:
+        return tell(error, as_json=False, debug=options.debug)
+    return 0
+
+
+def log_to_stderr(debug: bool) -> None:
+    """Log lines are talk. Ordinary events are told only to those who ask."""
+    level = logging.DEBUG if debug else logging.WARNING
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
+    store = await open_store(url)
+    try:
+        worker = Worker(store, flows, Seams(), WorkerOptions(hold_s=hold_s))
+        loop = asyncio.get_running_loop()
+        asked: list[int] = []
+
+        def term() -> None:
+            asked.append(signal.SIGTERM)
+            (worker.drain if len(asked) == 1 else worker.stop_now)()
+
+        loop.add_signal_handler(signal.SIGTERM, term)
+        loop.add_signal_handler(signal.SIGINT, worker.stop_now)
+        tell_ready()
+        await worker.run()
+    finally:
+        await store.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""`headrace dead …`: dead letters, and the way back from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from headrace.cli.documents import dead_document
+from headrace.cli.session import Session, of
+from headrace.cli.tables import dead_table
+from headrace.core.errors import CallerError
+from headrace.core.jobs import DeadFilter
+
+app = typer.Typer(name="dead", help="Dead letters: list, redrive, purge.", no_args_is_help=True, rich_markup_mode=None)
+
+Job = Annotated[str | None, typer.Option("--job", help="Only of this job.")]
+Flow = Annotated[str | None, typer.Option("--flow", help="Only of this flow.")]
+Stage = Annotated[str | None, typer.Option("--stage", help="Only of this stage.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Only with this reason.")]
+Rule = Annotated[str | None, typer.Option("--rule", help="Only with this rule.")]
+Fingerprint = Annotated[str | None, typer.Option("--fingerprint", help="Only with this error's fingerprint.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="At most this many.")]
+All = Annotated[bool, typer.Option("--all", help="Every dead letter: needed when nothing else narrows it.")]
+
+
+def register(tree: typer.Typer) -> None:
+    tree.add_typer(app)
+
+
+@app.command("list")
+def list_dead(
+    context: typer.Context,
+    job: Job = None,
+    flow: Flow = None,
+    stage: Stage = None,
+    reason: Reason = None,
+    rule: Rule = None,
+    fingerprint: Fingerprint = None,
+    limit: Limit = 100,
+) -> None:
+    """List dead letters that were not redriven, newest first."""
+    session = of(context)
+    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
+    letters = session.call(lambda engine: engine.dead(which))
+    session.answer([dead_document(letter) for letter in letters], lambda console: console.print(dead_table(letters)))
+
+
+@app.command()
+def redrive(
+    context: typer.Context,
+    job: Job = None,
+    flow: Flow = None,
+    stage: Stage = None,
+    reason: Reason = None,
+    rule: Rule = None,
+    fingerprint: Fingerprint = None,
+    limit: Limit = 1_000_000,
+    everything: All = False,
+) -> None:
+    """Give dead items another passage: a new generation of their job."""
+    session = of(context)
+    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
+    _check(which, everything)
+    count = session.call(lambda engine: engine.redrive(which))
+    _tell(session, "redriven", count)
+
+
+@app.command()
+def purge(
+    context: typer.Context,
+    job: Job = None,
+    flow: Flow = None,
+    stage: Stage = None,
+    reason: Reason = None,
+    rule: Rule = None,
+    fingerprint: Fingerprint = None,
+    limit: Limit = 1_000_000,
+    everything: All = False,
+) -> None:
+    """Forget dead letters. The tallies keep counting them."""
+    session = of(context)
+    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
+    _check(which, everything)
+    count = session.call(lambda engine: engine.purge(which))
+    _tell(session, "purged", count)
+
+
+def _check(which: DeadFilter, everything: bool) -> None:
+    """A verb without a filter is more often a slip than a wish."""
+    if not everything and replace(which, limit=0) == DeadFilter(limit=0):
+        raise CallerError("nothing narrows down which dead letters", "name --job, --rule, … or say --all")
+
+
+def _tell(session: Session, done: str, count: int) -> None:
+    session.answer({done: count}, lambda console: console.print(f"{count:,} {done}"))

@@ -1,0 +1,85 @@
+"""Views as JSON documents with stable keys, and as rows for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from headrace.core.jobs import DeadView, FinishView, ItemView, JobView
+from headrace.core.tally import Tally
+
+PAYLOAD_CHARS_SHOWN = 80
+
+
+def moment(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def payload_document(payload: bytes) -> Any:
+    """A stored payload as JSON can say it; bytes become base64, moments become text."""
+    return msgspec.to_builtins(msgspec.msgpack.decode(payload), enc_hook=str, builtin_types=(), str_keys=True)
+
+
+def payload_line(payload: bytes) -> str:
+    line = msgspec.json.encode(payload_document(payload)).decode()
+    return line if len(line) <= PAYLOAD_CHARS_SHOWN else f"{line[: PAYLOAD_CHARS_SHOWN - 1]}…"
+
+
+def tally_document(tally: Tally) -> dict[str, Any]:
+    return msgspec.to_builtins(tally)  # type: ignore[no-any-return]
+
+
+def job_document(job: JobView) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "flow": job.flow,
+        "tenant": job.tenant,
+        "state": job.state.value,
+        "paused": job.paused,
+        "generation": job.generation,
+        "priority": job.priority,
+        "key": job.key,
+        "submitted_at": moment(job.submitted_at),
+        "ended_at": moment(job.ended_at),
+        "stages": {name: tally_document(tally) for name, tally in job.stages.items()},
+    }
+
+
+def finish_document(finish: FinishView) -> dict[str, Any]:
+    return {
+        "generation": finish.generation,
+        "state": finish.state.value,
+        "event_id": finish.event_id,
+        "crossed_at": moment(finish.crossed_at),
+    }
+
+
+def item_document(item: ItemView) -> dict[str, Any]:
+    return {
+        "stage": item.stage,
+        "seq": item.seq,
+        "key": item.key,
+        "state": item.state,
+        "attempts": item.attempts,
+        "payload": payload_document(item.payload),
+    }
+
+
+def dead_document(dead: DeadView) -> dict[str, Any]:
+    return {
+        "job": dead.job,
+        "generation": dead.generation,
+        "stage": dead.stage,
+        "seq": dead.seq,
+        "key": dead.key,
+        "reason": dead.reason,
+        "rule": dead.rule,
+        "error": dead.error,
+        "fingerprint": dead.fingerprint,
+        "attempts": dead.attempts,
+        "died_at": moment(dead.died_at),
+        "redriven_in": dead.redriven_in,
+        "payload": payload_document(dead.payload),
+    }

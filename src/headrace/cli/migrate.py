@@ -1,0 +1,51 @@
+"""`headrace migrate …`: bring a store's schema to what this code needs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+
+from headrace.cli.failures import Exit
+from headrace.cli.session import of
+
+app = typer.Typer(name="migrate", help="The schema of a store.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(tree: typer.Typer) -> None:
+    tree.add_typer(app)
+
+
+@app.command()
+def up(context: typer.Context) -> None:
+    """Apply what is missing, in one transaction."""
+    from headrace.wiring import migrate_up
+
+    session = of(context)
+    applied = asyncio.run(migrate_up(session.settings().store))
+    said = "\n".join(f"applied {name}" for name in applied) or "nothing to do"
+    session.answer({"applied": applied}, lambda console: console.print(said))
+
+
+@app.command()
+def status(context: typer.Context) -> int:
+    """Which schema the store has and which one this code needs; exit code 1 if they differ."""
+    from headrace.wiring import schema_versions
+
+    session = of(context)
+    found, newest = asyncio.run(schema_versions(session.settings().store))
+    document = {"schema": found, "needed": newest, "current": found == newest}
+    session.answer(document, lambda console: console.print(f"schema {found}, this code needs {newest}"))
+    return Exit.OK if found == newest else Exit.FAILED
+
+
+@app.command()
+def sql(context: typer.Context) -> None:
+    """Print the statements of all migrations, for those who apply them by hand."""
+    from headrace.wiring import migration_text
+
+    session = of(context)
+    parts = migration_text(session.settings().store)
+    document = [{"name": name, "sql": text} for name, text in parts]
+    whole = "\n".join(f"-- {name}\n{text}" for name, text in parts)
+    session.answer(document, lambda console: console.print(whole, markup=False))

@@ -1,0 +1,77 @@
+"""`headrace worker app:flow`: a supervisor and its worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import control
+from headrace.cli.session import Session, of
+from headrace.core.errors import CallerError
+from headrace.runtime.seams import RealClock
+from headrace.runtime.supervisor import Plan, Supervisor
+from headrace.settings import Settings
+from headrace.wiring import Service, open_store, parse
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(worker)
+
+
+def worker(
+    context: typer.Context,
+    flows: Annotated[list[str], typer.Argument(help="module:attribute, as in app:flow.")],
+    processes: Annotated[int | None, typer.Option(help="How many worker processes.")] = None,
+    hold_s: Annotated[float | None, typer.Option(help="How long a claim lives without a renewal.")] = None,
+    drain_s: Annotated[float | None, typer.Option(help="How long a drain may take.")] = None,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when no job is open.")] = False,
+) -> int:
+    """Run handlers in worker processes until told to drain.
+
+    SIGTERM and SIGINT drain: what is started is finished. A second one stops now. Neither spends an attempt.
+    """
+    session = of(context)
+    settings = session.settings(processes=processes, hold_s=hold_s, drain_s=drain_s)
+    return asyncio.run(_supervise(session, plan_for(settings, flows, session.debug), settings.store, until_idle))
+
+
+def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> Plan:
+    """How to start the worker processes for these settings."""
+    address = parse(settings.store)
+    if address.in_memory:
+        raise CallerError(
+            "a store in memory lives in one process, and a worker is another",
+            "name a file: --store sqlite:///headrace.db",
+        )
+    command = [sys.executable, "-m", "headrace.cli.child", "--hold-s", str(settings.hold_s)]
+    command += ["--debug"] if debug else []
+    writer = Path(f"{address.location}-writer") if address.service is Service.SQLITE else None
+    return Plan(
+        command=(*command, "--", *flows),
+        environment={**os.environ, "HEADRACE_STORE": settings.store},
+        processes=settings.processes,
+        hold_s=settings.hold_s,
+        drain_s=settings.drain_s,
+        writer=writer,
+    )
+
+
+async def _supervise(session: Session, plan: Plan, url: str, until_idle: bool) -> int:
+    supervisor = Supervisor(plan, RealClock(), session.say)
+    undo = supervisor.obey_signals()
+    try:
+        if not until_idle:
+            return await supervisor.run()
+        store = await open_store(url)
+        try:
+            return await supervisor.run(lambda: control.idle(store))
+        finally:
+            await store.close()
+    finally:
+        undo()

@@ -1,0 +1,112 @@
+"""Operator verbs that are more than one call on a port, written once for all surfaces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.core.errors import NotFound
+from headrace.core.graph import Kind
+from headrace.core.jobs import ItemView, JobFilter, JobView
+from headrace.core.recount import Finding, explain_open, recount
+from headrace.core.tally import JobState
+from headrace.ports.inspector import Inspector
+
+PAGE = 100
+LOOK_S_MIN, LOOK_S_MAX = 0.01, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One job's recount: what is wrong with its account, and what is open in it and why."""
+
+    job: str
+    findings: tuple[Finding, ...]
+    open: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """An open stage that none of the flows at hand has a handler for."""
+
+    job: str
+    flow: str
+    stage: str
+    waiting: int
+
+
+async def every_job(inspector: Inspector, which: JobFilter) -> AsyncIterator[JobView]:
+    """All jobs that match, newest first, page by page: a limit of 0 means no limit."""
+    left = which.limit or None
+    page_filter = replace(which, limit=PAGE if left is None else min(PAGE, left))
+    while page := await inspector.jobs(page_filter):
+        for job in page:
+            yield job
+        if left is not None:
+            left -= len(page)
+        if len(page) < page_filter.limit or left == 0:
+            return
+        page_filter = replace(page_filter, before=page[-1].id, limit=PAGE if left is None else min(PAGE, left))
+
+
+async def every_item(inspector: Inspector, job: str, stages: Sequence[str], limit: int) -> AsyncIterator[ItemView]:
+    """Items of these stages in order, at most `limit` of them."""
+    for stage in stages:
+        after = -1
+        while limit > 0 and (page := await inspector.items(job, stage, after, min(PAGE, limit))):
+            for item in page:
+                yield item
+            limit -= len(page)
+            after = page[-1].seq
+
+
+async def verify(inspector: Inspector, job: str) -> Verified:
+    """Recount one job from its chunks and bit planes, in one snapshot, without trusting its tallies."""
+    audit = await inspector.audit(job)
+    return Verified(job, tuple(recount(audit)), tuple(explain_open(audit)))
+
+
+async def verify_all(inspector: Inspector, which: JobFilter) -> AsyncIterator[Verified]:
+    """Recount every job that matches; one that retention removes meanwhile is no finding."""
+    async for view in every_job(inspector, which):
+        try:
+            yield await verify(inspector, view.id)
+        except NotFound:
+            continue
+
+
+async def watch(inspector: Inspector, job: str) -> AsyncIterator[JobView]:
+    """The job as it moves: each state that differs from the one before, the last one being its end.
+
+    Looks often while something happens and seldom while nothing does.
+    """
+    seen: JobView | None = None
+    look_s = LOOK_S_MIN
+    while True:
+        view = await inspector.job(job)
+        look_s = LOOK_S_MIN if view != seen else min(LOOK_S_MAX, look_s * 2)
+        if view != seen:
+            yield view
+        if view.state is not JobState.OPEN:
+            return
+        seen = view
+        await asyncio.sleep(look_s)
+
+
+async def idle(inspector: Inspector) -> bool:
+    """Whether no job is open."""
+    return not await inspector.jobs(JobFilter(state=JobState.OPEN, limit=1))
+
+
+async def unwanted(inspector: Inspector, known: Iterable[tuple[str, str]]) -> list[Unwanted]:
+    """Open work that no handler among `known` (flow, stage) would take: worker and submitter differ in version."""
+    handled = set(known)
+    found = []
+    async for view in every_job(inspector, JobFilter(state=JobState.OPEN, limit=0)):
+        for spec in view.graph.stages:
+            tally = view.stages.get(spec.name)
+            if spec.kind is Kind.EXTERNAL or tally is None or tally.closed or (view.flow, spec.name) in handled:
+                continue
+            found.append(Unwanted(view.id, view.flow, spec.name, tally.waiting))
+    return found

@@ -1,0 +1,103 @@
+"""Every error headrace raises, by who must act.
+
+HeadraceError
+├── CallerError          the caller: the request itself is wrong
+│   ├── InvalidFlow          the graph or a handler cannot work
+│   ├── InvalidPayload       a payload does not fit its type
+│   ├── UnknownStage         a stage nobody declared, or that this stage does not feed
+│   ├── TooLarge             over a named limit
+│   ├── NotFound             no such job, item, dead letter
+│   ├── Conflict             it contradicts what was accepted before
+│   └── ClaimLost            somebody else holds the item now
+├── OperatorError        the operator: the surroundings are wrong
+│   ├── Unreachable          the store does not answer
+│   ├── SchemaMismatch       the store is older or newer than the code
+│   ├── UnsafeStore          the store would lose data where it is, or as it is opened
+│   ├── StoreFull            no room: nothing was acknowledged
+│   └── MissingExtra         a part that is not installed
+└── TryAgain             nobody: the same call again is right
+    ├── Unknown              sent, but the answer was lost: send the same write again
+    └── Busy                 the store is occupied
+"""
+
+from __future__ import annotations
+
+
+class HeadraceError(Exception):
+    """Base of all. `hint` says what to do about it, as a command where there is one."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class CallerError(HeadraceError):
+    """The request itself is wrong; repeating it changes nothing."""
+
+
+class InvalidFlow(CallerError):
+    """The graph or a handler cannot work."""
+
+
+class InvalidPayload(CallerError):
+    """A payload does not fit its declared type; the message names the field."""
+
+
+class UnknownStage(CallerError):
+    """A stage nobody declared, or one that the sender does not feed."""
+
+
+class TooLarge(CallerError):
+    """Something is over a limit; the message names the limit."""
+
+
+class NotFound(CallerError):
+    """No such job, item or dead letter."""
+
+
+class Conflict(CallerError):
+    """The request contradicts what was accepted before."""
+
+
+class ClaimLost(CallerError):
+    """The fence was revoked: somebody else holds the item now, and nothing was changed."""
+
+    def __init__(self, message: str, fence: int = 0) -> None:
+        super().__init__(message)
+        self.fence = fence
+
+
+class OperatorError(HeadraceError):
+    """The surroundings are wrong; an operator must act."""
+
+
+class Unreachable(OperatorError):
+    """The store does not answer."""
+
+
+class SchemaMismatch(OperatorError):
+    """The store's schema is older or newer than the code."""
+
+
+class UnsafeStore(OperatorError):
+    """The store would lose data where it lies, or as it is opened."""
+
+
+class StoreFull(OperatorError):
+    """There is no room; nothing was acknowledged."""
+
+
+class MissingExtra(OperatorError):
+    """A part that is not installed; the hint is the install line."""
+
+
+class TryAgain(HeadraceError):
+    """The same call again is right."""
+
+
+class Unknown(TryAgain):
+    """The write was sent and its answer was lost: only the same write again can tell."""
+
+
+class Busy(TryAgain):
+    """The store is occupied."""

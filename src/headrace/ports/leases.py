@@ -1,0 +1,33 @@
+"""Leases: a named resource is held by one holder at a time.
+
+Fences of a resource rise over all grants ever: its row is never deleted, and a release only clears the holder. Expiry
+is judged by the store's one clock. Every call may be repeated as it is after a lost answer.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headrace.core.leasing import Lease, Leased
+
+
+class Leases(Protocol):
+    async def acquire(self, name: str, holder: str, hold_s: float) -> Leased:
+        """Take a resource that nobody holds: never granted, or released. Its live holder gets the same lease again.
+
+        Refused otherwise, also when the hold has passed: `takeover` is for that, with the epoch of this answer.
+        """
+
+    async def renew(self, name: str, fence: int, hold_s: float) -> bool:
+        """Hold on for another `hold_s`. False: lost; an expired lease is not revived."""
+
+    async def release(self, name: str, fence: int) -> bool:
+        """Let go; the fence stays remembered. False: somebody else holds it by now."""
+
+    async def takeover(self, name: str, holder: str, epoch: int, hold_s: float) -> Leased:
+        """Take a resource whose hold has passed or that was released, if its epoch is still `epoch`: one
+        compare-and-set to epoch + 1, with a fence above all before. Who sent this before and got it gets it again.
+        `NotFound`: it was never acquired."""
+
+    async def look(self, name: str) -> Lease | None:
+        """The lease as it is now; None: it was never acquired."""

@@ -1,0 +1,55 @@
+"""Suspects: items that were in a claim when its worker was lost. One of them may kill the process.
+
+So a suspect is the only thing its process has to do: everything else is finished or given back first, and each suspect
+is settled before the next one starts. Then a crash costs nobody else anything, and it is certain who caused it.
+
+The worker that was lost may only be frozen. So before a suspect runs, the sinks of its stage are told which claims were
+lost: after that their holders cannot even make a first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.runtime.crew import Crew
+from headrace.runtime.settler import Backoff, Settler
+from headrace.runtime.slices import Slice
+
+REVOKE_TRIES = 5
+
+
+async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Settler) -> None:
+    """Run the items of one suspect claim, one at a time. Nothing is claimed meanwhile: the caller waits."""
+    yard, count = crew.yard, work.claim.count
+    for other in crews:
+        other.release()
+    await yard.until(lambda: work.lost or yard.draining or set(yard.held) == {work.fence})
+    revoked = await _revoke(work, crew)
+    work.on_idle = lambda _: yard.tell()
+    while revoked and work.next < count and not (work.lost or yard.draining):
+        crew.start_alone(work)
+        await yard.until(lambda: work.lost or work.idle)
+        if work.next < count and not work.lost:
+            # More will be started, so this settlement must not end the claim.
+            work.stop = work.next + 1
+            settler.soon(work)
+            await yard.until(lambda: work.lost or (work.sent is None and not work.has_news()))
+    work.on_idle = settler.soon
+    work.release()
+    await yard.until(lambda: work.lost or work.ended)
+
+
+async def _revoke(work: Slice, crew: Crew) -> bool:
+    """Tell the sinks of the stage. False: one of them cannot be told now, so the items go back for another time."""
+    backoff = Backoff(crew.yard)
+    for sink in crew.stage.sinks if work.claim.revokes else ():
+        for _ in range(REVOKE_TRIES):
+            try:
+                await sink.revoke(work.claim.revokes)
+            except Exception as error:  # a sink may be anybody's
+                await backoff.wait("sink.failing", error)
+            else:
+                break
+        else:
+            return False
+    return True

@@ -1,0 +1,322 @@
+"""One parent and its worker processes.
+
+The parent runs no handler and keeps no account: it starts children, starts them again when they die, passes signals on,
+and kills a child that is frozen inside a write of a SQLite store, because such a child stops everybody. A child that
+dies costs its claims some time and nothing else, so killing is always safe.
+
+The first child starts alone. If it cannot work at all (a module that does not import, a store that does not
+answer) there is one message and no loop of restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headrace.core.errors import TryAgain, Unreachable
+from headrace.ports.seams import Clock
+
+RESTART_S_MIN, RESTART_S_MAX = 0.1, 2.0
+STEADY_S = 2.0
+KILL_AFTER_S = 1.5
+IDLE_LOOK_S = 0.2
+# A child that ends with this before it is ready was started wrongly, and starting it again changes nothing.
+USAGE = 2
+READY_VARIABLE, PARENT_VARIABLE = "HEADRACE_READY_FD", "HEADRACE_PARENT"
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run and how long to be patient. `writer` is the side file whose lock a SQLite store's writer holds."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    processes: int
+    hold_s: float
+    drain_s: float
+    writer: Path | None = None
+
+
+@dataclass(slots=True)
+class Child:
+    """One child process; `ready` becomes whether it got as far as claiming work."""
+
+    process: asyncio.subprocess.Process
+    started_at: float
+    ready: asyncio.Future[bool] = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+
+class Supervisor:
+    """Keeps `plan.processes` children alive until it is told to drain. `counts` says what happened to them."""
+
+    def __init__(self, plan: Plan, clock: Clock, say: Callable[[str], None]) -> None:
+        self._plan, self._clock, self._say = plan, clock, say
+        self._children: dict[int, Child] = {}
+        self._stopping = asyncio.Event()
+        self._hurried = False
+        self._refused: int | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self.counts: Counter[str] = Counter()
+        self.ready = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    @property
+    def pids(self) -> list[int]:
+        return [child.pid for child in self._children.values()]
+
+    @property
+    def ready_pids(self) -> list[int]:
+        """The children that claim work by now."""
+        return [child.pid for child in self._children.values() if child.ready.done() and child.ready.result()]
+
+    async def all_ready(self) -> None:
+        """Until every child claims work."""
+        while len(self.ready_pids) < self._plan.processes:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def run(self, ended: Callable[[], Awaitable[bool]] | None = None) -> int:
+        """Until a drain (or until `ended` says so): 0. If the first child cannot work: its exit code."""
+        others = [asyncio.ensure_future(self._watch_writer()), asyncio.ensure_future(self._watch_end(ended))]
+        try:
+            await self._keep_all()
+        finally:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            for timer in self._timers:
+                timer.cancel()
+        failed = [task.exception() for task in others if not task.cancelled() and task.exception() is not None]
+        if failed and failed[0] is not None:
+            raise failed[0]
+        return self._refused or 0
+
+    def drain(self) -> None:
+        """Finish what is started, claim nothing more. Called a second time: stop now."""
+        if self._stopping.is_set():
+            self.stop_now()
+            return
+        self._stopping.set()
+        self._send_all(signal.SIGTERM)
+        self._later(self._plan.drain_s, self.stop_now)
+
+    def stop_now(self) -> None:
+        """Give back what is held and go; whoever does not go is killed. Costs nobody an attempt."""
+        if self._hurried:
+            return
+        self._hurried = True
+        self._stopping.set()
+        self._send_all(signal.SIGINT)
+        self._later(KILL_AFTER_S, lambda: self._send_all(signal.SIGKILL))
+
+    def obey_signals(self) -> Callable[[], None]:
+        """SIGTERM and SIGINT drain, a second one stops now. The answer undoes it."""
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, self.drain)
+
+        def undo() -> None:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+        return undo
+
+    def _later(self, delay_s: float, work: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(delay_s, work))
+
+    def _send_all(self, number: signal.Signals) -> None:
+        for child in self._children.values():
+            child.send(number)
+
+    async def _keep_all(self) -> None:
+        first = asyncio.ensure_future(self._keep(0))
+        looks = [asyncio.ensure_future(event.wait()) for event in (self.ready, self._stopping)]
+        await asyncio.wait([first, *looks], return_when=asyncio.FIRST_COMPLETED)
+        for look in looks:
+            look.cancel()
+        slots = range(1, 1 if self._stopping.is_set() else self._plan.processes)
+        await asyncio.gather(first, *(self._keep(slot) for slot in slots))
+
+    async def _keep(self, slot: int) -> None:
+        """Keep one child alive, with a growing pause while it dies young."""
+        delay_s = RESTART_S_MIN
+        while not self._stopping.is_set():
+            child = await self._start()
+            self._children[slot] = child
+            worked = await child.ready
+            if worked:
+                self.ready.set()
+            self._changed.set()
+            code = await child.process.wait()
+            del self._children[slot]
+            self.counts["kills"] += code == -signal.SIGKILL
+            if self._stopping.is_set():
+                return
+            if not worked and code > 0 and (code == USAGE or not self.ready.is_set()):
+                self._refuse(code)
+                return
+            self.counts["restarts"] += 1
+            lived_s = self._clock.monotonic() - child.started_at
+            delay_s = RESTART_S_MIN if lived_s >= STEADY_S else min(RESTART_S_MAX, delay_s * 2)
+            self._say(f"worker {child.pid} {_ending(code)}; another one starts")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay_s)
+
+    def _refuse(self, code: int) -> None:
+        self._refused = code
+        self.drain()
+
+    async def _start(self) -> Child:
+        loop = asyncio.get_running_loop()
+        reading, writing = os.pipe()
+        environment = {**self._plan.environment, READY_VARIABLE: str(writing), PARENT_VARIABLE: str(os.getpid())}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._plan.command,
+                env=environment,
+                pass_fds=(writing,),
+                stdin=asyncio.subprocess.DEVNULL,
+                # A Ctrl-C on the terminal is for the parent alone; it decides what its children get.
+                process_group=0,
+            )
+        finally:
+            os.close(writing)
+        ready: asyncio.Future[bool] = loop.create_future()
+
+        def heard() -> None:
+            loop.remove_reader(reading)
+            said = os.read(reading, 1)
+            os.close(reading)
+            if not ready.done():
+                ready.set_result(bool(said))
+
+        loop.add_reader(reading, heard)
+        if self._stopping.is_set():
+            process.send_signal(signal.SIGINT)
+        return Child(process, self._clock.monotonic(), ready)
+
+    async def _watch_end(self, ended: Callable[[], Awaitable[bool]] | None) -> None:
+        if ended is None:
+            return
+        await self.ready.wait()
+        try:
+            while not await _surely(ended):
+                await asyncio.sleep(IDLE_LOOK_S)
+        finally:
+            if not self._stopping.is_set():
+                self.drain()
+
+    async def _watch_writer(self) -> None:
+        """Kill a child of ours that has been inside one write for a third of the hold time."""
+        limit_s = self._plan.hold_s / 3
+        while True:
+            await asyncio.sleep(min(1.0, limit_s / 4))
+            children = {child.pid: child for child in self._children.values()}
+            before = self._clock.monotonic() - limit_s
+            for holder in set(children) & {stuck_writer(path, before) for path in self._side_files(children)}:
+                self.counts["frozen"] += 1
+                self._say(f"worker {holder} is frozen inside a write and stops the others: killed")
+                children[holder].send(signal.SIGKILL)
+
+    def _side_files(self, pids: Iterable[int]) -> set[Path]:
+        """That of the store, and where the system tells it those of SQLite sinks that the children have open."""
+        files = {self._plan.writer.absolute()} if self._plan.writer is not None else set()
+        return files.union(*(side_files(pid) for pid in pids))
+
+
+async def _surely(ended: Callable[[], Awaitable[bool]]) -> bool:
+    """A store that does not answer for a while has not ended anything."""
+    try:
+        return await ended()
+    except (TryAgain, Unreachable):
+        return False
+
+
+def side_files(pid: int) -> set[Path]:
+    """The side files of writers that a process has open."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                target = os.readlink(entry.path)
+                if target.endswith("-writer"):
+                    found.add(Path(target))
+    return found
+
+
+def stuck_writer(path: Path, before: float) -> int | None:
+    """The process that has held the writer's lock since before this moment, if there is one.
+
+    The file says who took the lock and when; only the lock itself says whether it is still held.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        said = _holder(descriptor)
+        if said is None or said[1] > before:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Between reading and asking, the lock may have passed to another: then the file says something else.
+            return said[0] if _holder(descriptor) == said else None
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _holder(descriptor: int) -> tuple[int, float] | None:
+    words = os.pread(descriptor, 100, 0).split()
+    try:
+        return int(words[0]), float(words[1])
+    except (IndexError, ValueError):
+        return None
+
+
+def die_with_parent() -> None:
+    """Called by a child: when the parent goes, however it goes, this process goes too."""
+    parent = int(os.environ.get(PARENT_VARIABLE, "0"))
+    if not parent or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have gone before the line above: then nobody will ever signal.
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def tell_ready() -> None:
+    """Called by a child: it has its flows and its store and starts to claim."""
+    descriptor = os.environ.pop(READY_VARIABLE, "")
+    if descriptor:
+        with contextlib.suppress(OSError):
+            os.write(int(descriptor), b"1")
+            os.close(int(descriptor))
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"was killed by signal {-code}"

@@ -1,0 +1,63 @@
+"""From what a handler answered, or raised, to the entry in its slice."""
+
+from __future__ import annotations
+
+import traceback
+
+from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss
+from headrace.core.errors import ClaimLost
+from headrace.core.outcomes import Dead, Outcome, Retry, Snooze
+from headrace.core.retry import RetryPolicy, decide
+from headrace.runtime.slices import Slice
+
+NOT_DONE = (Retry, Dead, Snooze)
+TIMED_OUT = "timeout"
+
+
+def record(work: Slice, index: int, answer: BaseException, chance: float) -> None:
+    """Enter an outcome other than done, or an error that a handler raised."""
+    if isinstance(answer, ClaimLost) and answer.fence == work.fence:
+        # A sink knows before the store told us: somebody else holds the item, and this is no attempt.
+        work.forgo(index)
+        return
+    outcome, policy, error = _outcome(work.stage.retry, answer)
+    verdict = decide(work.claim.attempt, outcome, policy, chance)
+    if verdict.delay_s is not None:
+        work.postpone(Again(index, verdict.delay_s, verdict.attempt))
+    else:
+        work.lose(Loss(index, verdict.reason, verdict.rule, error, verdict.attempt))
+
+
+def _outcome(policy: RetryPolicy, answer: BaseException) -> tuple[Outcome, RetryPolicy, str]:
+    if isinstance(answer, NOT_DONE):
+        if isinstance(answer, Retry) and not answer.reason:
+            answer = Retry("retry", answer.after_s)
+        return answer, policy, str(answer)
+    reason = TIMED_OUT if isinstance(answer, HandlerTimeout) else type(answer).__name__
+    chosen = policy.for_error(answer)
+    if chosen is None:
+        return Dead(reason, "never_retried"), policy, describe(answer)
+    return Retry(reason), chosen, describe(answer)
+
+
+class HandlerTimeout(TimeoutError):
+    """A handler took longer than its stage's `timeout_s`. A policy may name `TimeoutError` for it."""
+
+
+class RecordedFailure(Exception):
+    """What an item recorded or sent could not be applied with its settlement."""
+
+
+def describe(error: BaseException) -> str:
+    """Type, message and where it was raised last: enough to group by, short enough to keep."""
+    try:
+        message = str(error)
+    except Exception:  # the message of a foreign exception may itself be broken
+        message = "(its message cannot be shown)"
+    text = f"{type(error).__name__}: {message}"
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    if not frames:
+        return text[:ERROR_CHARS_MAX]
+    last = frames[-1]
+    where = f"\n  {last.filename}:{last.lineno} in {last.name}"
+    return text[: ERROR_CHARS_MAX - len(where)] + where

@@ -1,0 +1,40 @@
+"""The watch looks around a few times a second while anything is held, so that no item needs a timer of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from headrace.runtime.crew import Crew
+from headrace.runtime.settler import Settler
+from headrace.runtime.slices import Slice
+from headrace.runtime.yard import Yard
+
+TICK_S_MAX, TICK_S_MIN = 0.25, 0.01
+
+
+class Watch:
+    """Fences off what could not be renewed, times out handlers, settles long slices in parts, gives back."""
+
+    def __init__(self, yard: Yard, crews: Sequence[Crew], settler: Settler, drop: Callable[[Slice, str], None]) -> None:
+        self._yard, self._crews, self._settler, self._drop = yard, crews, settler, drop
+        shortest = min([crew.stage.timeout_s for crew in crews], default=TICK_S_MAX)
+        hold_s, grace_s = yard.options.hold_s, yard.options.grace_s
+        self._tick_s = max(TICK_S_MIN, min(TICK_S_MAX, hold_s / 40, shortest / 4, grace_s / 2))
+
+    async def run(self) -> None:
+        yard = self._yard
+        while True:
+            await yard.until(lambda: bool(yard.held))
+            self.look(yard.now())
+            await asyncio.sleep(self._tick_s)
+
+    def look(self, now: float) -> None:
+        for work in list(self._yard.held.values()):
+            if now >= work.good_until - self._yard.margin_s:
+                self._drop(work, "not_renewed")
+            elif work.sent is None and now - work.settled_at >= self._yard.options.partial_s and work.has_news():
+                self._settler.soon(work)
+        for crew in self._crews:
+            crew.watch(now)
+            crew.release_unreachable(now)

@@ -1,0 +1,1 @@
+"""What headrace proves itself with, shipped so that others can prove theirs: contracts and a simulator."""

@@ -1,0 +1,80 @@
+"""One contract per port. An adapter inherits it and brings its store.
+
+    class TestMyStore(StoreContract, OperationsContract, InspectorContract):
+        @pytest.fixture
+        async def store(self) -> AsyncIterator[Backend]: ...
+
+        @pytest.fixture
+        def passage(self) -> Passage: ...
+
+`passage` lets the store's time pass. A store that serves many processes also brings `handles`: several
+handles on the same store, for the tests in which many hands work at once. Needs pytest-asyncio in auto mode;
+`pytest.register_assert_rewrite("headrace.testing.contracts")` in a conftest makes failures show their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from headrace.ports.backend import Backend
+from headrace.testing.contracts.bench import Bench
+from headrace.testing.contracts.cancelling import CancellingContract
+from headrace.testing.contracts.claiming import ClaimingContract
+from headrace.testing.contracts.closing import ClosingContract
+from headrace.testing.contracts.concurring import ConcurringContract
+from headrace.testing.contracts.inspecting import InspectingContract
+from headrace.testing.contracts.losing import LosingContract
+from headrace.testing.contracts.recording import RecordingContract
+from headrace.testing.contracts.redriving import RedrivingContract
+from headrace.testing.contracts.sending import SendingContract
+from headrace.testing.contracts.settling import SettlingContract
+from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
+from headrace.testing.contracts.submitting import SubmittingContract
+from headrace.testing.contracts.wandering import WanderingContract
+from headrace.testing.passage import Passage
+
+
+class Benched:
+    """Sets up the bench that the tests of every contract work at."""
+
+    @pytest.fixture
+    def bench(self, store: Backend, passage: Passage) -> Bench:
+        return Bench(store, passage)
+
+    @pytest.fixture
+    async def handles(self, store: Backend) -> Sequence[Backend]:
+        return [store]
+
+
+class StoreContract(
+    SubmittingContract,
+    ClaimingContract,
+    SettlingContract,
+    LosingContract,
+    ClosingContract,
+    SendingContract,
+    ConcurringContract,
+    Benched,
+):
+    """`ports.store.Store`: submit, send, claim, settle, renew, sweep."""
+
+
+class TransactionContract(RecordingContract, Benched):
+    """Transactional stages: `Settlement.statements` and `Claim.revokes` of `ports.store.Store`."""
+
+
+class SinkContract(OnceContract, PutContract, RevokeContract, EffectsContract):
+    """`ports.sink.Sink`: once, put, revoke, effects."""
+
+
+class OperationsContract(CancellingContract, RedrivingContract, WanderingContract, Benched):
+    """`ports.operations.Operations`: cancel, pause, redrive, purge, external events, retention."""
+
+
+class InspectorContract(InspectingContract, Benched):
+    """`ports.inspector.Inspector`: reads for people."""
+
+
+__all__ = ["Bench", "InspectorContract", "OperationsContract", "SinkContract", "StoreContract", "TransactionContract"]

@@ -1,0 +1,233 @@
+"""The wire between one simulated process and the store: calls are late, lost, answered into the void, or arrive twice.
+
+A call that was sent belongs to the wire: if its process dies meanwhile, the store carries it out all the same. The
+store carries out each call at one instant of virtual time, and the history is told at that instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Want
+from headrace.core.errors import HeadraceError, Unknown, Unreachable
+from headrace.core.jobs import DeadFilter, Submission, Submitted
+from headrace.core.parcels import Parcel
+from headrace.ports.backend import Backend
+from headrace.ports.store import Features
+from headrace.testing.simulation.faults import Faults
+from headrace.testing.simulation.history import History
+from headrace.testing.simulation.loop import Process, VirtualLoop
+
+T = TypeVar("T")
+LATENCY_S = 0.004
+REPLY_LOST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the sink answered."""
+
+    applied: bool
+
+
+class Grounds(Protocol):
+    """What every wire of a world shares."""
+
+    loop: VirtualLoop
+    faults: Faults
+    history: History
+    hold_s: float
+
+    def changed(self) -> None:
+        """The store was changed: look at the account."""
+
+
+class Wire:
+    """A store as one process sees it."""
+
+    def __init__(self, grounds: Grounds, process: Process, store: Backend) -> None:
+        self._grounds = grounds
+        self._process = process
+        self._store = store
+        self.features = Features(durable=False, many_processes=True)
+
+    async def submit(self, submission: Submission) -> Submitted:
+        return await self._call("submit", lambda: self._store.submit(submission))
+
+    async def send(self, owner: int | str, parcels: Sequence[Parcel]) -> bool:
+        history = self._grounds.history
+        return await self._call(
+            "send", lambda: self._store.send(owner, parcels), lambda at, yes: history.staged(owner, parcels, yes)
+        )
+
+    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
+        history = self._grounds.history
+        return await self._call(
+            "claim",
+            lambda: self._store.claim(worker, wants, hold_s),
+            lambda at, grant: history.granted(at, grant, hold_s),
+        )
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        history = self._grounds.history
+        return await self._call(
+            "settle",
+            lambda: self._store.settle(settlements),
+            lambda at, answers: history.settled(at, settlements, answers),
+        )
+
+    async def sweep(self) -> Swept:
+        return await self._call("sweep", self._store.sweep)
+
+    async def cancel(self, job: str) -> bool:
+        return await self._call("cancel", lambda: self._store.cancel(job))
+
+    async def pause(self, job: str) -> bool:
+        return await self._call("pause", lambda: self._store.pause(job))
+
+    async def resume(self, job: str) -> bool:
+        return await self._call("resume", lambda: self._store.resume(job))
+
+    async def redrive(self, which: DeadFilter) -> int:
+        return await self._call("redrive", lambda: self._store.redrive(which))
+
+    def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
+        """Blocking, so it cannot be late here; it can fail before or after it was carried out."""
+        faults, at = self._grounds.faults, self._grounds.loop.time()
+        lost = faults.strikes("heart")
+        if lost and faults.chance.random() < 0.5:
+            raise Unreachable("the renewal did not reach the store")
+        answer = self._store.renew(worker, fences, hold_s)
+        self._grounds.history.note(at, self._process.name, "renew", sorted(answer.kept), sorted(answer.ending))
+        self._grounds.history.renewed(at, answer, hold_s)
+        if lost:
+            raise Unknown("the answer to the renewal was lost")
+        return answer
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        def heard() -> None:
+            if not self._grounds.faults.strikes("deaf"):
+                self._grounds.loop.later(self._process, LATENCY_S, ring)
+
+        return self._store.on_wake(heard)
+
+    async def close(self) -> None:
+        """The store outlives every process."""
+
+    async def effect(self, name: str, key: str, fence: int, apply: Callable[[str, int], bool]) -> bool:
+        """A call to the sink travels like any other."""
+
+        async def run() -> Effect:
+            return Effect(apply(key, fence))
+
+        if self._grounds.faults.strikes("delay"):
+            # A write to a sink may be under way for longer than its writer lives.
+            loop, late = self._grounds.loop, self._grounds.faults.chance.random() * 4 * self._grounds.hold_s
+            loop.later(loop.system, late, self._arrive, f"{name} {key} {fence} late", run, None, None)
+            raise Unknown(f"{name}: no answer came")
+        return (await self._call(f"{name} {key} {fence}", run)).applied
+
+    async def _call(
+        self,
+        name: str,
+        run: Callable[[], Coroutine[Any, Any, T]],
+        tell: Callable[[float, T], None] | None = None,
+    ) -> T:
+        loop, faults = self._grounds.loop, self._grounds.faults
+        answer: asyncio.Future[T] = loop.create_future()
+        if faults.strikes("drop"):
+            sent = faults.chance.random() < 0.5
+            error = Unknown(f"{name}: no answer came") if sent else Unreachable(f"{name}: the store does not answer")
+            loop.later(loop.system, REPLY_LOST_S if sent else self._latency(), _fail, answer, error)
+            return await answer
+        there = self._latency()
+        loop.later(loop.system, there, self._arrive, name, run, tell, answer)
+        if faults.strikes("duplicate"):
+            loop.later(loop.system, there + self._latency(), self._arrive, name, run, tell, None)
+        return await answer
+
+    def _arrive(
+        self,
+        name: str,
+        run: Callable[[], Coroutine[Any, Any, T]],
+        tell: Callable[[float, T], None] | None,
+        answer: asyncio.Future[T] | None,
+    ) -> None:
+        loop, faults, history = self._grounds.loop, self._grounds.faults, self._grounds.history
+        at = loop.time()
+        try:
+            result = at_once(run())
+        except HeadraceError as error:
+            history.note(at, self._process.name, name, type(error).__name__)
+            if answer is not None:
+                loop.later(loop.system, self._latency(), _fail, answer, error)
+            return
+        except Exception as error:
+            history.found("V2", f"the store answered {name} with {type(error).__name__}: {error}", self._process.name)
+            return
+        history.note(at, self._process.name, name, _brief(result))
+        if tell is not None:
+            tell(at, result)
+        if _changed(result):
+            self._grounds.changed()
+        if answer is None:
+            return
+        if faults.strikes("unknown"):
+            loop.later(loop.system, REPLY_LOST_S, _fail, answer, Unknown(f"{name}: the answer was lost"))
+        else:
+            loop.later(loop.system, self._latency(), _answer, answer, result)
+
+    def _latency(self) -> float:
+        faults = self._grounds.faults
+        if faults.strikes("delay"):
+            return faults.chance.random() * 1.5 * self._grounds.hold_s
+        return faults.chance.random() * LATENCY_S
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise RuntimeError("the simulated store must answer at once")
+
+
+def _brief(result: object) -> object:
+    """An answer in few words, the same in every run of a seed."""
+    match result:
+        case Grant():
+            return [(claim.fence, claim.stage, *claim.seqs) for claim in result.claims]
+        case list():
+            return [(answer.fence, answer.accepted, answer.reason) for answer in result]
+    return result
+
+
+def _changed(result: object) -> bool:
+    """Whether a call changed the account: most claims find nothing and most sweeps have nothing to do."""
+    match result:
+        case Grant():
+            return bool(result.claims)
+        case Swept():
+            return result.lost > 0
+        case list():
+            return any(answer.accepted for answer in result)
+        case Effect():
+            return False
+    return bool(result)
+
+
+def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        # Whoever waited may have been killed meanwhile: nobody has to hear of it.
+        answer.exception()
+
+
+def _answer(answer: asyncio.Future[T], result: T) -> None:
+    if not answer.done():
+        answer.set_result(result)

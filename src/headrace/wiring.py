@@ -1,0 +1,193 @@
+"""From a URL to a store, and from a store to an engine. Nobody else imports adapters.
+
+An adapter is imported when its URL is opened, so that a bare install never asks for a driver it does not use.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from headrace.core.errors import CallerError, MissingExtra
+from headrace.ports.backend import Backend
+from headrace.ports.sink import Sink
+from headrace.runtime.engine import Engine
+from headrace.runtime.seams import Seams
+
+MEMORY = ":memory:"
+_FORMS = "sqlite:///jobs.db, sqlite:////srv/jobs.db, sqlite:///:memory: or postgresql://user@host/database"
+
+
+class Service(StrEnum):
+    """The services a store can live in; the value names the adapter's package and its extra."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a store is: a path (or `:memory:`) for SQLite, the URL itself for PostgreSQL."""
+
+    service: Service
+    location: str
+
+    @property
+    def in_memory(self) -> bool:
+        return self.service is Service.SQLITE and self.location == MEMORY
+
+
+def parse(url: str) -> Address:
+    """Understand a store's URL, or say how one looks."""
+    if "://" not in url:
+        if not url or url.startswith("sqlite:"):
+            raise CallerError(f"{url!r} is not the URL of a store", f"write {_FORMS}")
+        return Address(Service.SQLITE, url)
+    scheme, rest = url.split("://", 1)
+    if scheme == "sqlite":
+        return Address(Service.SQLITE, _sqlite_path(url, rest))
+    if scheme in ("postgresql", "postgres"):
+        _check_postgres(url)
+        return Address(Service.POSTGRES, url)
+    raise CallerError(f"there is no store for {scheme}:// ({redacted(url)})", f"write {_FORMS}")
+
+
+def redacted(url: str) -> str:
+    """The URL as it may be shown: without its password, wherever that stands."""
+    if "://" not in url:
+        return url
+    scheme, rest = url.split("://", 1)
+    # A password may hold any character, even @ and /: everything up to the last @ is taken to belong to it.
+    rest = re.sub(r"^([^:/@?]*):.*@", r"\1:***@", rest)
+    return f"{scheme}://" + re.sub(r"(?i)([?&](?:ssl)?password=)[^&#]*", r"\1***", rest)
+
+
+def sink(url: str, tables: str = "") -> Sink:
+    """A sink for effects in a database of the application's own; it opens itself when it is first used.
+
+    `tables` are statements that make the application's tables if they are not there.
+    """
+    address = parse(url)
+    if address.service is Service.SQLITE:
+        from headrace.adapters.sqlite.sink import SqliteSink
+
+        return SqliteSink(address.location, tables)
+    _need_postgres()
+    from headrace.adapters.postgres.sink import PostgresSink
+
+    return PostgresSink(address.location, tables)
+
+
+def missing(url: str) -> bool:
+    """Whether opening this URL would make a new store."""
+    address = parse(url)
+    return address.service is Service.SQLITE and not address.in_memory and not Path(address.location).exists()
+
+
+def driver_version(url: str) -> str:
+    """What talks to the store, for those who report a problem."""
+    if parse(url).service is Service.SQLITE:
+        import apsw
+
+        return f"apsw {apsw.apsw_version()} with SQLite {apsw.sqlite_lib_version()}"
+    _need_postgres()
+    import psycopg
+
+    return f"psycopg {psycopg.__version__} with libpq {psycopg.pq.version_pretty(psycopg.pq.version())}"
+
+
+class Schema(Protocol):
+    """What an adapter's `schema` module offers to those who migrate."""
+
+    async def up(self, location: str) -> list[str]: ...
+
+    async def versions(self, location: str) -> tuple[int, int]: ...
+
+    def text(self) -> list[tuple[str, str]]: ...
+
+
+async def open_store(url: str) -> Backend:
+    """Open the store that a URL names."""
+    address = parse(url)
+    if address.service is Service.SQLITE:
+        from headrace.adapters.sqlite import SqliteStore
+
+        return await SqliteStore.open(address.location)
+    _need_postgres()
+    from headrace.adapters.postgres import PostgresStore
+
+    return await PostgresStore.open(address.location)
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[Engine]:
+    """Open the engine on a store, and give everything back at the end: `async with headrace.connect(url) as engine`."""
+    store = await open_store(url)
+    try:
+        yield Engine(store, Seams())
+    finally:
+        await store.close()
+
+
+async def migrate_up(url: str) -> list[str]:
+    """Bring a store's schema to what this code needs; the names of what was applied."""
+    address = parse(url)
+    return await _schema(address).up(address.location)
+
+
+async def schema_versions(url: str) -> tuple[int, int]:
+    """The schema a store has (0: none yet), and the newest one this code knows."""
+    address = parse(url)
+    return await _schema(address).versions(address.location)
+
+
+def migration_text(url: str) -> list[tuple[str, str]]:
+    """Names and statements of all migrations, in order."""
+    return _schema(parse(url)).text()
+
+
+def _sqlite_path(url: str, rest: str) -> str:
+    """`sqlite:///a.db` is relative, `sqlite:////a.db` absolute, `sqlite://` in memory."""
+    if "?" in rest or "#" in rest:
+        raise CallerError(f"{url!r} has options, and SQLite stores take none", f"write {_FORMS}")
+    if rest in ("", "/"):
+        return MEMORY
+    if not rest.startswith("/"):
+        raise CallerError(f"{url!r} names a host, and SQLite is a file", f"write sqlite:///{rest}")
+    return unquote(rest[1:])
+
+
+def _check_postgres(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise CallerError(f"{redacted(url)} is not a URL: {error}", f"write {_FORMS}") from None
+
+
+def _schema(address: Address) -> Schema:
+    if address.service is Service.SQLITE:
+        from headrace.adapters.sqlite import schema
+
+        return schema
+    _need_postgres()
+    from headrace.adapters.postgres import schema as postgres_schema
+
+    return postgres_schema
+
+
+def _need_postgres() -> None:
+    for module in ("psycopg", "psycopg_pool"):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(
+                f"a PostgreSQL store needs {module}, which is not installed",
+                f"{sys.executable} -m pip install 'headrace[{Service.POSTGRES}]'",
+            )

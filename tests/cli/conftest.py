@@ -1,0 +1,82 @@
+"""A small application in a directory of its own, and commands run on it as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+APP = """
+import headrace
+
+flow = headrace.Flow("greet")
+
+
+@flow.stage(feeds="greet")
+async def split(text: str, out: headrace.Out) -> None:
+    for word in text.split():
+        out.send("greet", word, key=word)
+
+
+@flow.stage(retry=headrace.backoff(1))
+async def greet(word: str) -> None:
+    if word == "bad":
+        raise headrace.Dead("not a word", rule="words")
+
+
+@flow.stage(after="greet")
+async def report(done: headrace.Tally) -> None: ...
+"""
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Started = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A directory with an `app.py`."""
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+@pytest.fixture
+def answer(headrace_command: Command, here: Path) -> Callable[..., Any]:
+    """The JSON document of a command that must go well."""
+
+    def run(*arguments: str) -> Any:
+        done = headrace_command(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def started(here: Path) -> Iterator[Started]:
+    """Start `headrace …` and go on; whatever still runs at the end is killed."""
+    running: list[subprocess.Popen[str]] = []
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace", *arguments],
+            cwd=here,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

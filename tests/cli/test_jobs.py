@@ -1,0 +1,136 @@
+"""The life of a job on the command line, from submit to verify, with real worker processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Answer = Callable[..., Any]
+WORK = ("worker", "app:flow", "--until-idle", "--hold-s", "2")
+
+
+def test_a_job_is_submitted_worked_and_accounted_for(headrace_command: Command, answer: Answer) -> None:
+    opened = answer("jobs", "submit", "app:flow", '"one two three"')
+    assert opened["state"] == "open"
+    worked = headrace_command(*WORK)
+    assert worked.returncode == 0, worked.stderr
+
+    shown = answer("jobs", "show", opened["id"])
+    assert shown["state"] == "finished"
+    assert {name: stage["done"] for name, stage in shown["stages"].items()} == {"split": 1, "greet": 3, "report": 1}
+    assert [line["generation"] for line in shown["finish_lines"]] == [1]
+    items = answer("jobs", "items", opened["id"], "--stage", "greet")
+    assert [(item["key"], item["payload"], item["state"]) for item in items] == [
+        (word, word, "done") for word in ("one", "two", "three")
+    ]
+    assert [job["id"] for job in answer("jobs", "list", "--state", "finished")] == [opened["id"]]
+    assert answer("verify") == {"clean": True, "jobs": 1, "findings": [], "open": []}
+    watched = headrace_command("jobs", "watch", opened["id"], "--jsonl")
+    assert json.loads(watched.stdout.splitlines()[-1])["state"] == "finished"
+
+
+def test_one_key_is_one_job(headrace_command: Command, answer: Answer) -> None:
+    first = answer("jobs", "submit", "app:flow", '"one"', "--key", "k")
+    assert answer("jobs", "submit", "app:flow", '"one"', "--key", "k")["id"] == first["id"]
+    other = headrace_command("jobs", "submit", "app:flow", '"two"', "--key", "k")
+    assert other.returncode == 4
+    assert first["id"] in other.stderr
+
+
+def test_many_items_come_from_a_file(here: Path, answer: Answer) -> None:
+    (here / "many.jsonl").write_text("".join(f'"word{number}"\n' for number in range(1_200)))
+    opened = answer("jobs", "submit", "app:flow", "--file", "many.jsonl")
+    assert opened["stages"]["split"]["total"] == 1_200
+
+
+def test_a_bad_line_of_a_file_is_named_and_opens_nothing(headrace_command: Command, here: Path, answer: Answer) -> None:
+    (here / "many.jsonl").write_text('"fine"\n{\n')
+    done = headrace_command("jobs", "submit", "app:flow", "--file", "many.jsonl")
+    assert done.returncode == 2
+    assert "line 2 of many.jsonl" in done.stderr
+    assert answer("jobs", "list") == []
+
+
+def test_dead_letters_are_listed_redriven_and_purged(headrace_command: Command, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"good bad"')["id"]
+    headrace_command(*WORK)
+    assert answer("jobs", "show", job)["state"] == "failed"
+    letters = answer("dead", "list", "--rule", "words")
+    assert [(letter["key"], letter["reason"], letter["payload"]) for letter in letters] == [
+        ("bad", "not a word", "bad")
+    ]
+    assert answer("dead", "redrive", "--job", job) == {"redriven": 1}
+    assert answer("dead", "redrive", "--job", job) == {"redriven": 0}
+    headrace_command(*WORK)
+    shown = answer("jobs", "show", job)
+    assert shown["generation"] == 2
+    assert [line["state"] for line in shown["finish_lines"]] == ["failed", "failed"]
+    assert answer("dead", "purge", "--job", job) == {"purged": 1}
+    assert answer("dead", "list") == []
+    assert answer("verify", job)["clean"]
+
+
+def test_a_job_is_paused_resumed_and_cancelled(headrace_command: Command, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"one"')["id"]
+    assert answer("jobs", "pause", job) == {"job": job, "changed": True}
+    assert answer("jobs", "show", job)["paused"]
+    assert answer("jobs", "resume", job) == {"job": job, "changed": True}
+    late = headrace_command("jobs", "watch", job, "--timeout-s", "0.2")
+    assert late.returncode == 6
+    assert job in late.stderr
+    still = answer("verify")["open"]
+    assert still[0]["job"] == job
+    assert "split" in still[0]["why"][0]
+    assert answer("jobs", "cancel", job) == {"job": job, "changed": True}
+    assert answer("jobs", "cancel", job) == {"job": job, "changed": False}
+    assert answer("jobs", "show", job)["state"] == "cancelled"
+    assert headrace_command("jobs", "cancel", "nobody").returncode == 3
+
+
+def test_the_doctor_names_work_that_nobody_wants(headrace_command: Command, here: Path, answer: Answer) -> None:
+    (here / "other.py").write_text((here / "app.py").read_text().replace('"greet")\n\n', '"other")\n\n', 1))
+    job = answer("jobs", "submit", "app:flow", '"one"')["id"]
+    checks = answer("doctor", "other:flow")["checks"]
+    unwanted = [check["found"] for check in checks if check["name"] == "handlers"]
+    assert any(job in found and "greet/split" in found for found in unwanted)
+    assert all(
+        check["state"] == "ok" for check in answer("doctor", "app:flow")["checks"] if check["name"] == "handlers"
+    )
+
+
+def test_the_doctor_makes_no_store(here: Path, answer: Answer) -> None:
+    assert answer("doctor")["checks"][-1]["state"] == "warn"
+    assert not (here / "headrace.db").exists()
+
+
+def test_a_store_that_cannot_be_opened_is_bad(headrace_command: Command, here: Path) -> None:
+    (here / "notes.db").write_text("this is not a database, it is a text of some length\n" * 100)
+    done = headrace_command("doctor", "--store", "notes.db")
+    assert done.returncode == 1
+    assert "notes.db" in done.stdout
+
+
+def test_people_get_tables_with_whole_ids(headrace_command: Command, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"good bad"', "--key", "k")["id"]
+    headrace_command(*WORK)
+    for line in (["jobs", "list"], ["jobs", "show", job], ["dead", "list"]):
+        told = headrace_command(*line)
+        assert told.returncode == 0
+        assert job in told.stdout, line
+    items = headrace_command("jobs", "items", job).stdout
+    assert [word for word in ("good", "bad", "done", "dead") if word not in items] == []
+    assert "1 jobs recounted: clean" in headrace_command("verify").stdout
+
+
+def test_a_schema_is_applied_and_told(headrace_command: Command, answer: Answer) -> None:
+    before = headrace_command("migrate", "status", "--json")
+    assert before.returncode == 1
+    assert json.loads(before.stdout)["schema"] == 0
+    assert answer("migrate", "up")["applied"]
+    assert answer("migrate", "up") == {"applied": []}
+    assert answer("migrate", "status")["current"]
+    assert "CREATE TABLE" in answer("migrate", "sql")[0]["sql"]

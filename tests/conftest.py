@@ -1,0 +1,66 @@
+"""What several test files need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.app import run as run_line
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+COMMAND_S_MAX = 60
+
+
+@pytest.fixture
+def own_modules() -> Iterator[None]:
+    """Forget afterwards what a test imported from its own directory."""
+    path, modules, environment = list(sys.path), set(sys.modules), dict(os.environ)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if not name.startswith(("headrace", "typer", "rich")) and "." not in name:
+            del sys.modules[name]
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+@pytest.fixture
+def headrace_command(tmp_path: Path, own_modules: None, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Run one command line in a directory of its own: the whole of `headrace …` but the start of a process."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        for name in [name for name in os.environ if name.startswith("HEADRACE_")]:
+            del os.environ[name]
+        os.environ.update(variables)
+        capfd.readouterr()
+        with chdir(tmp_path):
+            code = run_line(arguments)
+        told = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, code, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def headrace_process(tmp_path: Path) -> Command:
+    """Run `headrace …` as its own process in a directory of its own, as a user would."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "headrace", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S_MAX,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,51 @@
+"""Transactional stages on SQLite: recorded statements on tables in the store's own file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.core.claims import Statement
+from headrace.ports.backend import Backend
+from headrace.testing.contracts import Bench, TransactionContract
+from headrace.testing.contracts.bench import ALL
+from headrace.testing.contracts.recording import PLAIN, Query
+from headrace.testing.passage import ManualClock, ManualPassage, Passage
+
+
+class TestTransactionalSqlite(TransactionContract):
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        return ManualClock()
+
+    @pytest.fixture
+    def passage(self, clock: ManualClock) -> Passage:
+        return ManualPassage(clock)
+
+    @pytest.fixture
+    async def database(self) -> InlineDatabase:
+        return InlineDatabase()
+
+    @pytest.fixture
+    async def store(self, database: InlineDatabase, clock: ManualClock) -> Backend:
+        return SqliteStore(database, clock)
+
+    @pytest.fixture
+    def insert(self) -> str:
+        return "INSERT INTO effect_log (item, value) VALUES (?, ?)"
+
+    @pytest.fixture
+    def query(self, database: InlineDatabase) -> Query:
+        async def query(sql: str) -> Sequence[tuple[Any, ...]]:
+            return await database.write(lambda connection: connection.execute(sql).fetchall())
+
+        return query
+
+    async def test_a_statement_cannot_touch_the_account(self, bench: Bench) -> None:
+        await bench.submit(PLAIN, {"charge": 1})
+        claim = await bench.claim("charge")
+        answer = await bench.settle(claim, ALL, statements=(Statement(0, "UPDATE stage SET done = 5"),))
+        assert "belongs to headrace" in answer.faults[0][1]

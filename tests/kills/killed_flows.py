@@ -1,0 +1,78 @@
+"""The flows that the kill tests run in worker processes: real effects in a file of their own, and items that kill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from functools import cache
+
+import apsw
+
+from headrace import Context, Flow, Out, RetryPolicy, Tally
+from headrace.testing.rig.workers import WorkerProcesses
+
+Crew = Callable[[str, str, int], WorkerProcesses]
+"""Starts so many worker processes of a flow on a store."""
+
+HOLD_S = 1.0
+BUSY_MS = 20_000
+FAN = 40
+
+FAN_OUT = Flow("fan_out")
+POISON = Flow("poison")
+SLOW = Flow("slow")
+
+
+@cache
+def effects() -> apsw.Connection:
+    """Opened once per process, in the file the test names."""
+    connection = apsw.Connection(os.environ["KILLS_EFFECTS"])
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = off")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS effect (key TEXT PRIMARY KEY, fence INTEGER) WITHOUT ROWID;"
+        "CREATE TABLE IF NOT EXISTS attempt (key TEXT, fence INTEGER, pid INTEGER)"
+    )
+    return connection
+
+
+def append_once(key: str, fence: int) -> None:
+    """The first application wins; every attempt is written down."""
+    with effects() as connection:
+        connection.execute("INSERT INTO attempt VALUES (?, ?, ?)", (key, fence, os.getpid()))
+        connection.execute("INSERT OR IGNORE INTO effect VALUES (?, ?)", (key, fence))
+
+
+@FAN_OUT.stage(feeds="read", concurrency=2, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
+async def find(number: int, out: Out, context: Context) -> None:
+    await asyncio.sleep(0.002)
+    for index in range(FAN):
+        out.send("read", number * FAN + index, key=f"{number}.{index}")
+    append_once(context.effect_key, context.fence)
+
+
+@FAN_OUT.stage(concurrency=4, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
+async def read(number: int, context: Context) -> None:
+    await asyncio.sleep(0.004)
+    append_once(context.effect_key, context.fence)
+    if number % 97 == 5 and context.attempt == 1:
+        raise ValueError("fails the first time")
+
+
+@FAN_OUT.stage(after="read", name="report")
+async def report(tally: Tally, context: Context) -> None:
+    assert tally.ended == tally.total
+    append_once(context.effect_key, context.fence)
+
+
+@POISON.stage(concurrency=8, tolerate=3)
+async def swallow(number: int) -> None:
+    if number in (17, 4_000, 9_999):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@SLOW.stage(concurrency=10)
+async def nap(number: int) -> None:
+    await asyncio.sleep(0.02)

@@ -1,0 +1,160 @@
+"""Real processes, real kills: nothing is lost, nothing is done twice, every finish line is crossed once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+import apsw
+import killed_flows
+from killed_flows import HOLD_S, Crew
+
+from headrace import DeadFilter, Engine, JobState, connect
+from headrace.core.errors import TryAgain, Unreachable
+from headrace.core.recount import recount
+from headrace.testing.rig.postgres import PostgresServer
+from headrace.testing.rig.workers import WorkerProcesses
+from headrace.testing.witness import Witness
+
+T = TypeVar("T")
+KILLS = 50
+FREEZES = 3
+STOPS = 5
+ROOTS = 25
+JOB_S_MAX = 90.0
+PATIENCE = 200
+
+
+@dataclass(slots=True)
+class Siege:
+    """Jobs under attack: there is always one under way while something is killed."""
+
+    engine: Engine
+    workers: WorkerProcesses
+    chance: Random
+    witness: Witness
+    jobs: list[str]
+
+    async def keep_busy(self) -> None:
+        """Submit another job when the last one has ended, and look at the account of it."""
+        if self.jobs and (await surely(self.engine.job, self.jobs[-1])).state is JobState.OPEN:
+            findings = self.witness.look(await surely(self.engine.store.audit, self.jobs[-1]))
+            assert not findings, findings
+            return
+        self.jobs.append(await surely(self.engine.submit_many, killed_flows.FAN_OUT, range(ROOTS)))
+
+    async def kill_and_freeze(self) -> None:
+        freezes = {KILLS * (number + 1) // (FREEZES + 1) for number in range(FREEZES)}
+        for kill in range(KILLS):
+            await self.keep_busy()
+            if kill in freezes:
+                await self.freeze()
+            victim = await self.someone_at_work()
+            await asyncio.sleep(self.chance.uniform(0.0, 0.3))
+            self.workers.kill(victim)
+
+    async def someone_at_work(self) -> int:
+        async with asyncio.timeout(JOB_S_MAX):
+            while not (ready := self.workers.ready()):
+                self.workers.replace_dead()
+                await asyncio.sleep(0.01)
+        return self.chance.choice(ready)
+
+    async def freeze(self) -> None:
+        """SIGSTOP past the hold, then let it go on as if nothing had happened."""
+        index = await self.someone_at_work()
+        self.workers.freeze(index)
+        await asyncio.sleep(2.5 * HOLD_S)
+        self.workers.thaw(index)
+        await asyncio.sleep(0.2)
+
+    async def end(self) -> None:
+        for job in self.jobs:
+            await until(lambda job=job: self.ended(job), JOB_S_MAX)
+
+    async def ended(self, job: str) -> bool:
+        self.workers.replace_dead()
+        return (await surely(self.engine.job, job)).state is not JobState.OPEN
+
+
+async def surely(call: Callable[..., Awaitable[T]], *values: object) -> T:
+    """The same call again while the store is away."""
+    for _ in range(PATIENCE):
+        try:
+            return await call(*values)
+        except (TryAgain, Unreachable):
+            await asyncio.sleep(0.1)
+    return await call(*values)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds_max: float) -> None:
+    """Look again and again: what is waited for happens in other processes."""
+    async with asyncio.timeout(seconds_max):
+        while not await condition():
+            await asyncio.sleep(0.05)
+
+
+async def prove(engine: Engine, jobs: list[str], effects: Path) -> None:
+    """Everything that must be true of the account and of the effects, whatever happened."""
+    file = apsw.Connection(str(effects))
+    applied = Counter(dict(file.execute("SELECT key, count(*) FROM effect GROUP BY key").fetchall()))
+    assert set(applied.values()) == {1}
+    attempts, processes = file.execute("SELECT count(*), count(DISTINCT pid) FROM attempt").fetchall()[0]
+    print(f"{len(jobs)} jobs, {len(applied)} effects, {attempts} attempts in {processes} processes")
+    # Kills that hit nobody at work would prove nothing.
+    assert processes > KILLS / 2
+    assert attempts > len(applied)
+    for job in jobs:
+        view = await engine.job(job)
+        assert view.state is JobState.FINISHED
+        assert recount(await engine.store.audit(job)) == []
+        assert [finish.generation for finish in await engine.store.finishes(job)] == [1]
+        assert view.stages["find"].total == ROOTS
+        assert view.stages["read"].total == view.stages["find"].done * killed_flows.FAN
+        for stage in ("find", "read", "report"):
+            items = await _items(engine, job, stage)
+            assert len(items) == view.stages[stage].total
+            done = [seq for seq, state in items.items() if state == "done"]
+            assert len(done) == view.stages[stage].done
+            assert all(applied[f"{job}/{stage}/{seq}"] == 1 for seq in done)
+        letters = await engine.dead(DeadFilter(job=job))
+        # A kill from outside may hit the same suspect three times; nothing else may die here.
+        assert {letter.reason for letter in letters} <= {"worker_lost"}
+        assert len(letters) == sum(tally.dead for tally in view.stages.values()) <= 3
+
+
+async def _items(engine: Engine, job: str, stage: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    while page := await engine.items(job, stage, max(found, default=-1), 1_000):
+        found.update({item.seq: item.state for item in page})
+    return found
+
+
+async def test_kill_9_and_freezing_over_sqlite(sqlite_url: str, crew: Crew, tmp_path: Path) -> None:
+    async with connect(sqlite_url) as engine:
+        siege = Siege(engine, crew(sqlite_url, "FAN_OUT", 3), Random(1), Witness(), [])
+        await siege.kill_and_freeze()
+        await siege.end()
+        assert siege.workers.deaths >= KILLS
+        await prove(engine, siege.jobs, tmp_path / "effects.db")
+
+
+async def test_kill_9_and_a_stopping_server_over_postgres(server: PostgresServer, crew: Crew, tmp_path: Path) -> None:
+    async with connect(server.url) as engine:
+        siege = Siege(engine, crew(server.url, "FAN_OUT", 3), Random(2), Witness(), [])
+
+        async def stop_the_server() -> None:
+            for _ in range(STOPS):
+                await asyncio.sleep(2.0)
+                server.stop("immediate")
+                server.start()
+
+        await asyncio.gather(siege.kill_and_freeze(), stop_the_server())
+        await siege.end()
+        assert siege.workers.deaths >= KILLS
+        await prove(engine, siege.jobs, tmp_path / "effects.db")

@@ -1,0 +1,140 @@
+"""Every guard of outbox, bus, ledger and leases on PostgreSQL is needed: without it, a test of the contract turns red."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.adapters.postgres import PostgresStore
+from headrace.core.deliveries import Subscription
+from headrace.core.ledgers import Account
+from headrace.testing.contracts.bus import BusContract
+from headrace.testing.contracts.leases import LeasesContract
+from headrace.testing.contracts.ledger import NAME, LedgerContract
+from headrace.testing.contracts.outbox import OutboxContract
+from headrace.testing.passage import RealPassage
+from headrace.testing.rig.postgres import PostgresServer
+from headrace.testing.twins import turns_red
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'headrace' AND tablename <> 'migration'"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A function in which a guard is another text."""
+
+    function: str
+    guard: str
+    instead: str
+    noticed_by: Callable[..., Awaitable[None]]
+
+
+TWINS = {
+    "an event overtakes an earlier one of its key": Twin(
+        "claim_events",
+        "b.id < e.id",
+        "false",
+        OutboxContract.test_an_event_does_not_overtake_an_earlier_one_of_its_key,
+    ),
+    "two relays hold the same event": Twin(
+        "claim_events",
+        "e.claim IS NULL OR",
+        "true OR",
+        OutboxContract.test_two_relays_do_not_hold_the_same_event,
+    ),
+    "a late relay marks what another holds": Twin(
+        "publish_events",
+        "AND e.claim = under",
+        "",
+        OutboxContract.test_a_late_relay_cannot_mark_what_was_taken_over,
+    ),
+    "a message published twice is delivered twice": Twin(
+        "publish",
+        "ON CONFLICT DO NOTHING;\n        rang",
+        "ON CONFLICT (subscription, message) DO UPDATE SET state = 0;\n        rang",
+        BusContract.test_a_message_published_twice_is_delivered_once,
+    ),
+    "a late consumer's acknowledgement counts": Twin(
+        "ack", "AND d.fence = g.fence", "", BusContract.test_a_late_consumer_is_refused
+    ),
+    "a lost consumer charges everything it held": Twin(
+        "receive",
+        "d.suspect::integer",
+        "1",
+        BusContract.test_only_the_message_that_was_alone_dies_of_lost_consumers,
+    ),
+    "an account finishes before its seal": Twin(
+        "finish_account", "AND a.sealed", "", LedgerContract.test_nothing_finishes_before_the_seal
+    ),
+    "an account finishes short of its total": Twin(
+        "finish_account",
+        "AND a.done + a.errors = a.total",
+        "",
+        LedgerContract.test_the_last_item_of_a_sealed_account_crosses_the_line,
+    ),
+    "an item counts twice": Twin(
+        "ledger_settle",
+        "ON CONFLICT DO NOTHING",
+        "ON CONFLICT (account, item) DO UPDATE SET ok = excluded.ok",
+        LedgerContract.test_an_item_counts_once_by_its_first_entry,
+    ),
+    "a live lease is taken over": Twin(
+        "takeover",
+        "AND (held.holder = '' OR held.until < clock_timestamp())",
+        "",
+        LeasesContract.test_a_live_lease_is_not_taken_over,
+    ),
+    "a takeover ignores who was faster": Twin(
+        "takeover", "held.epoch = seen AND", "", LeasesContract.test_a_takeover_needs_the_epoch_it_saw
+    ),
+    "a fence stays as it was": Twin(
+        "takeover",
+        "fence = greatest(headrace.mint(), l.fence + 1)",
+        "fence = l.fence",
+        LeasesContract.test_fences_rise_over_releases_and_takeovers,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def url(postgres: PostgresServer) -> Iterator[str]:
+    with postgres.database("headrace_template") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shared(url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(url)
+    yield store
+    asyncio.run(store.close())
+
+
+@pytest.fixture
+def broken(url: str, name: str) -> Iterator[None]:
+    """An empty database in which one guard is missing for the time of a test."""
+    twin = TWINS[name]
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = ", ".join(f"headrace.{table}" for (table,) in connection.execute(TABLES))
+        connection.execute(f"TRUNCATE {tables}".encode())
+        found: Any = connection.execute(
+            "SELECT pg_get_functiondef(%s::regproc)", (f"headrace.{twin.function}",)
+        ).fetchone()
+        whole = str(found[0])
+        assert twin.guard in whole, f"{twin.function} has no {twin.guard!r}"
+        connection.execute(whole.replace(twin.guard, twin.instead).encode())
+        yield
+        connection.execute(whole.encode())
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.usefixtures("broken")
+async def test_a_missing_guard_is_noticed(shared: PostgresStore, name: str) -> None:
+    await shared.bus.subscribe(Subscription("pages", ("page.*",), deliveries_max=2))
+    await shared.ledger.open(Account(NAME))
+    fixtures = {"store": shared, "opened": shared, "bus": shared.bus, "passage": RealPassage()}
+    await turns_red(TWINS[name].noticed_by, **fixtures)

@@ -1,0 +1,67 @@
+"""Transactional stages on PostgreSQL: recorded statements on tables in the store's own database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.core.claims import Settlement, Statement
+from headrace.testing.contracts import Bench, TransactionContract
+from headrace.testing.contracts.bench import ALL
+from headrace.testing.contracts.recording import PLAIN, Query
+from headrace.testing.passage import Passage, RealPassage
+
+
+class TestTransactionalPostgres(TransactionContract):
+    @pytest.fixture
+    def passage(self) -> Passage:
+        return RealPassage()
+
+    @pytest.fixture
+    def insert(self) -> str:
+        return "INSERT INTO effect_log (item, value) VALUES (%s, %s)"
+
+    @pytest.fixture
+    def query(self, postgres_url: str) -> Query:
+        async def query(sql: str) -> Sequence[tuple[Any, ...]]:
+            with psycopg.connect(postgres_url, autocommit=True) as connection:
+                found = connection.execute(sql.encode())
+                return found.fetchall() if found.description else []
+
+        return query
+
+    @pytest.mark.parametrize("name", ["headrace.stage", '"headrace".stage', "HEADRACE . stage"])
+    async def test_a_statement_cannot_touch_the_account(self, bench: Bench, name: str) -> None:
+        await bench.submit(PLAIN, {"charge": 1})
+        claim = await bench.claim("charge")
+        answer = await bench.settle(claim, ALL, statements=(Statement(0, f"UPDATE {name} SET done = 5"),))
+        assert "belongs to headrace" in answer.faults[0][1]
+
+    async def test_a_refused_settlement_spoils_no_other_of_the_same_call(
+        self, bench: Bench, log: Query, insert: str
+    ) -> None:
+        job = await bench.submit(PLAIN, {"charge": 3})
+        claims = [await bench.claim("charge", room=1) for _ in range(3)]
+        values = [1, 500, 2]
+        answers = await bench.store.settle(
+            [
+                Settlement(claim.fence, 1, done=1, statements=(Statement(0, insert, (f"item-{value}", value)),))
+                for claim, value in zip(claims, values, strict=True)
+            ]
+        )
+        await bench.look()
+        assert [answer.reason for answer in answers] == ["", "statements", ""]
+        assert await bench.counts(job, "charge") == (0, 1, 2, 0, 0)
+        assert [row[0] for row in await log("SELECT item FROM effect_log ORDER BY item")] == ["item-1", "item-2"]
+
+    async def test_a_holder_frozen_inside_its_settlement_loses_the_transaction(self, bench: Bench, log: Query) -> None:
+        await bench.submit(PLAIN, {"charge": 1})
+        claim = await bench.claim("charge")
+        told = "INSERT INTO effect_log SELECT current_setting('idle_in_transaction_session_timeout'), 1"
+        await bench.accept(claim, ALL, statements=(Statement(0, told),))
+        assert await log("SELECT item FROM effect_log") == [("2s",)]
+        (row,) = await log("SELECT current_setting('idle_in_transaction_session_timeout')")
+        assert row == ("0",)

@@ -1,0 +1,344 @@
+"""The inlet consumes every message once, and no message holds up another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from runtime_bench import PATIENCE_S, Bench
+
+import headrace
+from headrace.adapters.sqlite import SqliteStore
+from headrace.core.consequences import Consequence, Consumed
+from headrace.core.deliveries import Backlog, Delivery, Subscription
+from headrace.core.errors import CallerError, Unknown, Unreachable
+from headrace.core.events import Event
+from headrace.core.ledgers import Account, Entry, Settle
+from headrace.core.outcomes import Dead, Retry, Snooze
+from headrace.core.retry import RetryPolicy
+from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
+from headrace.runtime.relay import Relay, RelayOptions
+
+ALL = Subscription("all", ("#",), deliveries_max=2)
+AT_ONCE = RetryPolicy(first_s=0.0)
+QUICK = InletOptions(hold_s=2.0, poll_s=0.02, retry=AT_ONCE)
+
+
+class Faulty:
+    """A port that does what it is asked and then, the first `times`, loses the answer of one verb."""
+
+    def __init__(self, port: Any, verb: str, times: int, before: bool = False) -> None:
+        self._port, self._verb, self._left, self._before = port, verb, times, before
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._port, name)
+        return self._unlucky(call) if name == self._verb else call
+
+    def _unlucky(self, call: Any) -> Any:
+        async def attempt(*values: Any, **named: Any) -> Any:
+            if self._left and self._before:
+                self._left -= 1
+                raise Unreachable("nothing was sent")
+            answer = await call(*values, **named)
+            if self._left:
+                self._left -= 1
+                raise Unknown("the answer was lost")
+            return answer
+
+        return attempt
+
+
+@asynccontextmanager
+async def running(
+    store: SqliteStore, handler: Handler, options: InletOptions = QUICK, **ports: Any
+) -> AsyncIterator[Inlet]:
+    intake = Intake(ports.get("subscription", ALL), handler, options)
+    inlet = Inlet(ports.get("bus", store.bus), ports.get("inbox", store.inbox), intake)
+    task = asyncio.ensure_future(inlet.run())
+    try:
+        yield inlet
+    finally:
+        inlet.drain()
+        await asyncio.wait_for(task, PATIENCE_S)
+
+
+def message(number: int, topic: str = "page.found") -> Event:
+    return Event(f"m{number}", topic, str(number).encode())
+
+
+async def publish(store: SqliteStore, count: int, first: int = 0) -> None:
+    await store.bus.subscribe(ALL)
+    await store.bus.publish([message(number) for number in range(first, first + count)])
+
+
+async def empty(store: SqliteStore) -> bool:
+    backlog = await store.bus.backlog("all")
+    return backlog.waiting == backlog.held == 0
+
+
+async def count(delivery: Delivery) -> Consequence:
+    return Consequence(postings=(Settle("acme/p1", (Entry(delivery.event.event_id),)),))
+
+
+async def counted(store: SqliteStore) -> int:
+    tally = await store.ledger.tally("acme/p1")
+    assert tally is not None
+    return tally.done
+
+
+@pytest.fixture
+async def ledger(store: SqliteStore) -> None:
+    await store.ledger.open(Account("acme/p1"))
+
+
+async def test_an_event_closes_a_stage_and_the_end_of_the_job_is_told(store: SqliteStore, bench: Bench) -> None:
+    flow = headrace.Flow("orders")
+
+    @flow.stage
+    async def read(order: int) -> None: ...
+
+    flow.external("approve", after="read")
+
+    async def approve(delivery: Delivery) -> Consequence:
+        return Consequence(closes=((delivery.event.body.decode(), "approve"),))
+
+    job = await bench.submit(flow, 1)
+    await store.bus.subscribe(Subscription("ends", ("job.completed",)))
+    relay = Relay(store.outbox, store.bus, options=RelayOptions(poll_s=0.02))
+    relaying = asyncio.ensure_future(relay.run())
+    approvals = Subscription("approvals", ("order.approved",))
+    async with bench.worker(flow), running(store, approve, subscription=approvals):
+        await store.outbox.add(
+            [Event("a1", "order.approved", job.encode()), Event("a2", "order.approved", job.encode())]
+        )
+        await bench.ended(job)
+        await bench.until(lambda: told(store))
+    relay.drain()
+    await relaying
+    (end,) = (await store.bus.receive("ends", "test", 10, 30.0)).deliveries
+    assert end.event.event_id == f"{job}.1.completed"
+
+
+async def told(store: SqliteStore) -> bool:
+    return (await store.outbox.lag()).unpublished == 0
+
+
+async def test_every_message_is_consumed_and_acknowledged(store: SqliteStore, bench: Bench, ledger: None) -> None:
+    await publish(store, 100)
+    async with running(store, count) as inlet:
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 100
+    assert inlet.observer.counts["messages.consumed"] == 100
+
+
+async def test_a_message_published_while_idle_is_consumed_at_once(
+    store: SqliteStore, bench: Bench, ledger: None
+) -> None:
+    await publish(store, 1)
+    async with running(store, count, InletOptions(poll_s=600.0)):
+        await bench.until(lambda: empty(store))
+        await publish(store, 1, first=1)
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 2
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_lost_answer_of_the_store_consumes_once(
+    store: SqliteStore, bench: Bench, ledger: None, before: bool
+) -> None:
+    await publish(store, 5)
+    async with running(store, count, inbox=Faulty(store.inbox, "consume", 3, before)) as inlet:
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 5
+    counts = inlet.observer.counts
+    assert counts["messages.consumed"] + counts["messages.repeated"] == 5
+    assert counts["messages.repeated"] == (0 if before else 3)
+
+
+@pytest.mark.parametrize("verb", ["receive", "ack", "subscribe"])
+async def test_a_bus_that_loses_answers_costs_time_only(
+    store: SqliteStore, bench: Bench, ledger: None, verb: str
+) -> None:
+    await publish(store, 5)
+    options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
+    async with running(store, count, options, bus=Faulty(store.bus, verb, 2)):
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 5
+    assert not await store.bus.dead("all")
+
+
+async def test_an_acknowledgement_that_never_arrives_brings_a_repeat(
+    store: SqliteStore, bench: Bench, ledger: None
+) -> None:
+    await publish(store, 3)
+    options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
+    async with running(store, count, options, bus=Faulty(store.bus, "ack", 6, before=True)) as inlet:
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 3
+    assert inlet.observer.counts["messages.repeated"] >= 1
+
+
+async def test_a_message_that_always_fails_dies_with_its_reason_and_holds_up_nobody(
+    store: SqliteStore, bench: Bench, ledger: None
+) -> None:
+    async def handle(delivery: Delivery) -> Consequence:
+        if delivery.event.event_id == "m0":
+            raise ValueError("cannot be read")
+        return await count(delivery)
+
+    await publish(store, 10)
+    async with running(store, handle, InletOptions(1, 1, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)):
+        await bench.until(lambda: empty(store))
+    assert await counted(store) == 9
+    (letter,) = await store.bus.dead("all")
+    assert (letter.event.event_id, letter.reason, letter.deliveries) == ("m0", "ValueError: cannot be read", 2)
+
+
+async def test_a_handler_decides_with_outcomes(store: SqliteStore, bench: Bench) -> None:
+    seen: list[str] = []
+
+    async def handle(delivery: Delivery) -> Any:
+        seen.append(delivery.event.event_id)
+        if delivery.event.event_id == "m0":
+            return Dead("unwanted")
+        if delivery.event.event_id == "m1" and delivery.deliveries < 5:
+            raise Snooze(0.01)
+        if delivery.event.event_id == "m2" and delivery.deliveries < 2:
+            raise Retry("not yet", after_s=0.01)
+        return None
+
+    await publish(store, 3)
+    async with running(store, handle):
+        await bench.until(lambda: empty(store))
+    assert [(letter.event.event_id, letter.reason) for letter in await store.bus.dead("all")] == [("m0", "unwanted")]
+    assert sorted(seen) == ["m0"] + ["m1"] * 5 + ["m2"] * 2
+
+
+async def test_a_message_about_a_job_that_never_comes_is_put_aside(store: SqliteStore, bench: Bench) -> None:
+    async def handle(delivery: Delivery) -> Consequence:
+        return Consequence(closes=(("no-such-job", "approve"),))
+
+    await publish(store, 1)
+    async with running(store, handle):
+        await bench.until(lambda: empty(store))
+    (letter,) = await store.bus.dead("all")
+    assert (letter.deliveries, "no-such-job" in letter.reason) == (2, True)
+
+
+async def test_a_consequence_that_is_refused_for_good_is_put_aside_at_once(store: SqliteStore, bench: Bench) -> None:
+    async def handle(delivery: Delivery) -> Consequence:
+        return Consequence(events=(Event("e1", "not a topic"),))
+
+    await publish(store, 1)
+    async with running(store, handle):
+        await bench.until(lambda: empty(store))
+    (letter,) = await store.bus.dead("all")
+    assert (letter.deliveries, "not a topic" in letter.reason) == (1, True)
+
+
+async def test_no_more_run_and_wait_than_the_bounds_allow(store: SqliteStore, bench: Bench) -> None:
+    running_now, most = 0, 0
+    held: list[int] = []
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal running_now, most
+        running_now += 1
+        most = max(most, running_now)
+        held.append((await store.bus.backlog("all")).held)
+        running_now -= 1
+
+    await publish(store, 60)
+    async with running(store, handle, InletOptions(3, 7, poll_s=0.02)):
+        await bench.until(lambda: empty(store))
+    assert most == 3
+    assert max(held) <= 7
+
+
+async def test_a_message_whose_consumer_was_lost_runs_alone(store: SqliteStore, bench: Bench) -> None:
+    together: list[tuple[str, ...]] = []
+    now: set[str] = set()
+
+    async def handle(delivery: Delivery) -> None:
+        now.add(delivery.event.event_id)
+        together.append(tuple(sorted(now)) if delivery.alone else ())
+        await store.bus.backlog("all")
+        now.discard(delivery.event.event_id)
+
+    await publish(store, 3)
+    await store.bus.receive("all", "lost", 2, 0.01)
+    await bench.until(lambda: _lost(store))
+    async with running(store, handle):
+        await bench.until(lambda: empty(store))
+    assert sorted(together) == [(), ("m0",), ("m1",)]
+
+
+async def _lost(store: SqliteStore) -> bool:
+    received = await store.bus.receive("all", "test", 0, 1.0)
+    return received.wait_s is None
+
+
+async def test_draining_gives_back_what_was_not_started(store: SqliteStore, bench: Bench) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        started.set()
+        await go_on.wait()
+
+    await publish(store, 5)
+    async with running(store, handle, InletOptions(1, 5, hold_s=30.0)) as inlet:
+        await started.wait()
+        inlet.drain()
+        await bench.until(lambda: _given_back(store))
+        go_on.set()
+    assert await store.bus.backlog("all") == Backlog(waiting=4)
+    (first, *_) = (await store.bus.receive("all", "test", 10, 30.0)).deliveries
+    assert (first.failures, first.alone) == (0, False)
+
+
+async def _given_back(store: SqliteStore) -> bool:
+    return (await store.bus.backlog("all")).waiting == 4
+
+
+async def test_a_long_handler_keeps_its_message(store: SqliteStore, bench: Bench) -> None:
+    handled: list[str] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.event.event_id)
+        await asyncio.sleep(0.5)
+
+    await publish(store, 1)
+    options = InletOptions(hold_s=0.2, poll_s=0.02)
+    async with running(store, handle, options), running(store, handle, options):
+        await bench.until(lambda: empty(store))
+    assert handled == ["m0"]
+
+
+async def test_a_handler_that_takes_too_long_has_failed(store: SqliteStore, bench: Bench) -> None:
+    async def handle(delivery: Delivery) -> None:
+        await asyncio.Event().wait()
+
+    await publish(store, 1)
+    async with running(store, handle, InletOptions(timeout_s=0.02, poll_s=0.02, retry=AT_ONCE)):
+        await bench.until(lambda: empty(store))
+    (letter,) = await store.bus.dead("all")
+    assert letter.reason.startswith("TimeoutError")
+
+
+async def test_what_cannot_go_on_is_raised(store: SqliteStore) -> None:
+    class Broken:
+        async def consume(self, subscription: str, event_id: str, consequence: Consequence) -> Consumed:
+            raise RuntimeError("a bug")
+
+    await publish(store, 1)
+    inlet = Inlet(store.bus, Broken(), Intake(ALL, count, QUICK))
+    with pytest.raises(RuntimeError, match="a bug"):
+        await asyncio.wait_for(inlet.run(), PATIENCE_S)
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"concurrency": 9, "prefetch": 8}, {"hold_s": 0.0}])
+def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(CallerError):
+        InletOptions(**options)

@@ -1,0 +1,514 @@
+"""The loop of a worker: claim, handle, settle; and what handlers may ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from runtime_bench import QUICK, Bench
+
+from headrace.adapters.sqlite import SqliteStore
+from headrace.core.claims import Grant, Want
+from headrace.core.errors import CallerError, InvalidFlow, InvalidPayload, UnknownStage
+from headrace.core.jobs import Submission
+from headrace.core.outcomes import Dead, Retry, Snooze
+from headrace.core.retry import RetryPolicy, backoff
+from headrace.core.tally import JobState, Tally
+from headrace.runtime.codec import codec_for, pack_values
+from headrace.runtime.context import AHEAD_ITEMS, Context, Out
+from headrace.runtime.flow import Flow
+from headrace.runtime.worker import Worker
+
+AT_ONCE = RetryPolicy(attempts_max=3, first_s=0)
+
+
+async def test_a_fan_out_is_counted_and_its_barrier_runs_once(bench: Bench) -> None:
+    flow, reports = Flow("digest"), []
+
+    @flow.stage(feeds="read")
+    async def find(count: int, out: Out) -> None:
+        for number in range(count):
+            assert out.send("read", number, key=str(number))
+
+    @flow.stage
+    async def read(number: int) -> None: ...
+
+    @flow.stage(after="read")
+    async def report(done: Tally) -> None:
+        reports.append(done)
+
+    view = await bench.run(flow, 1_200)
+    assert view.state is JobState.FINISHED
+    assert view.stages["read"].done == 1_200
+    assert [(tally.total, tally.done) for tally in reports] == [(1_200, 1_200)]
+
+
+async def test_a_barrier_may_see_each_stage_by_name_or_nothing(bench: Bench) -> None:
+    flow, seen = Flow("digest"), []
+
+    @flow.stage(feeds="two")
+    async def one(number: int, out: Out) -> None:
+        out.send("two", number)
+
+    @flow.stage
+    async def two(number: int) -> None: ...
+
+    @flow.stage(after=("one", "two"))
+    async def each(done: dict[str, Tally], context: Context) -> None:
+        seen.append({name: tally.done for name, tally in done.items()})
+        seen.append({name: every.done for name, (_, every) in context.tallies.items()})
+
+    @flow.stage(after="each")
+    def last() -> None:
+        seen.append("last")
+
+    await bench.run(flow, 1, 2, 3)
+    assert seen == [{"one": 3, "two": 3}, {"one": 3, "two": 3}, "last"]
+
+
+async def test_a_sync_handler_runs_beside_the_event_loop(bench: Bench) -> None:
+    flow, threads = Flow("digest"), set()
+
+    @flow.stage(feeds="two")
+    def one(number: int, out: Out) -> None:
+        threads.add(threading.get_ident())
+        out.send("two", number)
+
+    @flow.stage
+    async def two(number: int) -> None: ...
+
+    view = await bench.run(flow, *range(20))
+    assert view.stages["two"].done == 20
+    assert threading.get_ident() not in threads
+
+
+async def test_every_item_has_its_own_context(bench: Bench) -> None:
+    flow, seen = Flow("digest"), {}
+
+    @flow.stage(concurrency=5)
+    async def one(number: int, context: Context) -> None:
+        await asyncio.sleep(0)
+        seen[number] = (context.seq, context.effect_key, context.effect("mail").key, context.attempt, context.fence)
+        assert (context.flow, context.stage, context.tenant, context.generation) == ("digest", "one", "default", 1)
+        assert context.key is None
+        assert not context.ending
+
+    view = await bench.run(flow, *range(50))
+    assert len({seq for seq, *_ in seen.values()}) == 50
+    seq, effect_key, named, attempt, fence = seen[7]
+    assert effect_key == f"{view.id}/one/{seq}"
+    assert named == f"{view.id}/one/{seq}/mail"
+    assert attempt == 1
+    assert fence > 0
+
+
+async def test_outcomes_may_be_returned_or_raised(bench: Bench) -> None:
+    flow, calls = Flow("digest"), Counter[str]()
+
+    @flow.stage(retry=AT_ONCE, tolerate=2)
+    async def one(what: str) -> Any:
+        calls[what] += 1
+        match what:
+            case "dead":
+                return Dead("never", rule="size")
+            case "raised":
+                raise Dead("raised")
+            case "retry" if calls[what] == 1:
+                return Retry("later", after_s=0)
+            case "snooze" if calls[what] < 6:
+                raise Snooze(0)
+        return "anything else is done"
+
+    job = await bench.submit(flow, "dead", "raised", "retry", "snooze", "fine")
+    async with bench.worker(flow):
+        view = await bench.ended(job)
+    assert view.state is JobState.FINISHED
+    assert (view.stages["one"].done, view.stages["one"].dead) == (3, 2)
+    assert calls == {"dead": 1, "raised": 1, "retry": 2, "snooze": 6, "fine": 1}
+    assert {(letter.reason, letter.rule) for letter in await bench.dead(job)} == {("never", "size"), ("raised", "")}
+
+
+async def test_an_exception_is_tried_again_until_its_policy_ends(bench: Bench) -> None:
+    flow, attempts = Flow("digest"), []
+
+    @flow.stage(retry=AT_ONCE)
+    async def one(number: int, context: Context) -> None:
+        attempts.append(context.attempt)
+        raise ValueError("wrong " + "x" * 10_000)
+
+    job = await bench.submit(flow, 1)
+    async with bench.worker(flow):
+        assert (await bench.ended(job)).state is JobState.FAILED
+    assert attempts == [1, 2, 3]
+    (letter,) = await bench.dead(job)
+    assert (letter.reason, letter.rule, letter.attempts) == ("ValueError", "attempts_max", 3)
+    assert letter.error.startswith("ValueError: wrong")
+    assert "test_working.py" in letter.error
+    assert len(letter.error) <= 4_000
+
+
+async def test_a_policy_may_never_retry_one_exception(bench: Bench) -> None:
+    flow, calls = Flow("digest"), []
+
+    @flow.stage(retry=backoff(5, per={KeyError: None}))
+    async def one(number: int) -> None:
+        calls.append(number)
+        raise KeyError("gone")
+
+    await bench.run(flow, 1)
+    assert calls == [1]
+
+
+async def test_what_a_failed_attempt_sent_is_dropped(bench: Bench) -> None:
+    flow, calls = Flow("digest"), []
+
+    @flow.stage(feeds="two", retry=AT_ONCE)
+    async def one(number: int, out: Out) -> None:
+        out.send("two", number)
+        calls.append(number)
+        if len(calls) < 3:
+            raise ValueError("not yet")
+
+    @flow.stage
+    async def two(number: int) -> None: ...
+
+    view = await bench.run(flow, 1)
+    assert view.stages["two"].total == 1
+
+
+async def test_sending_where_no_arrow_points_is_refused_by_name(bench: Bench) -> None:
+    flow, refusals = Flow("digest"), []
+
+    @flow.stage(feeds="two")
+    async def one(number: int, out: Out) -> None:
+        for stage in ("three", "nowhere"):
+            with pytest.raises(UnknownStage) as refused:
+                out.send(stage, number)
+            refusals.append(str(refused.value))
+        with pytest.raises(InvalidPayload, match="two: payload"):
+            out.send("two", "not a number")
+
+    @flow.stage(feeds="three")
+    async def two(number: int) -> None: ...
+
+    @flow.stage
+    async def three(number: int) -> None: ...
+
+    assert (await bench.run(flow, 1)).state is JobState.FINISHED
+    assert refusals[0].startswith("stage 'one' does not feed 'three'")
+    assert "nowhere" in refusals[1]
+
+
+async def test_a_unique_stage_takes_each_key_once_and_only_with_a_key(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(feeds="two")
+    async def one(number: int, out: Out) -> None:
+        out.send("two", number, key=str(number % 3))
+        with pytest.raises(CallerError, match="unique"):
+            out.send("two", number)
+
+    @flow.stage(unique=True)
+    async def two(number: int) -> None: ...
+
+    view = await bench.run(flow, *range(9))
+    assert (view.stages["one"].done, view.stages["two"].done) == (9, 3)
+
+
+async def test_a_stage_that_feeds_itself_stops_at_its_depth(bench: Bench) -> None:
+    flow, refused = Flow("crawl"), []
+
+    @flow.stage(feeds="visit", depth_max=3)
+    async def visit(number: int, out: Out) -> None:
+        if not out.send("visit", number + 1):
+            refused.append(number)
+
+    view = await bench.run(flow, 0)
+    assert view.stages["visit"].done == 4
+    assert refused == [3]
+
+
+async def test_a_large_send_becomes_visible_at_once_or_not_at_all(bench: Bench) -> None:
+    flow, calls = Flow("digest"), []
+    count = 3 * AHEAD_ITEMS + 7
+
+    @flow.stage(feeds="two", retry=AT_ONCE)
+    async def one(number: int, out: Out) -> None:
+        calls.append(number)
+        for sent in range(count):
+            out.send("two", sent)
+            if sent % 1_000 == 0:
+                await asyncio.sleep(0)
+        if len(calls) == 1:
+            raise ValueError("after all that")
+
+    @flow.stage(concurrency=50)
+    async def two(number: int) -> None: ...
+
+    view = await bench.run(flow, 1)
+    assert view.stages["two"].done == view.stages["two"].total == count
+
+
+async def test_a_large_send_of_a_thread_is_staged_before_it_is_settled(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(feeds="two")
+    def one(number: int, out: Out) -> None:
+        for sent in range(10_000):
+            out.send("two", sent)
+
+    @flow.stage
+    async def two(number: int) -> None: ...
+
+    assert (await bench.run(flow, 1)).stages["two"].done == 10_000
+
+
+async def test_an_item_of_another_code_version_dies_alone(bench: Bench) -> None:
+    flow, seen = Flow("digest"), []
+
+    @flow.stage(tolerate=1)
+    async def one(number: int) -> None:
+        seen.append(number)
+
+    parcels = tuple(pack_values(codec_for("one", Any), [1, "two", 3]))
+    job = (await bench.store.submit(Submission("job", "digest", flow.graph, parcels))).job
+    async with bench.worker(flow):
+        view = await bench.ended(job)
+    assert (view.stages["one"].done, view.stages["one"].dead) == (2, 1)
+    assert sorted(seen) == [1, 3]
+    (letter,) = await bench.dead(job)
+    assert (letter.reason, letter.rule) == ("invalid_payload", "payload")
+
+
+async def test_a_handler_that_never_waits_does_not_starve_the_loop(bench: Bench) -> None:
+    flow, done, in_a_row = Flow("digest"), 0, [0]
+
+    @flow.stage(concurrency=1)
+    async def one(number: int) -> None:
+        nonlocal done
+        time.sleep(0.001)  # noqa: ASYNC251 - a handler that computes
+        done += 1
+
+    job = await bench.submit(flow, *range(500))
+    async with bench.worker(flow):
+        while done < 500:
+            before = done
+            await asyncio.sleep(0)
+            in_a_row.append(done - before)
+        await bench.ended(job)
+    assert max(in_a_row) <= 10
+
+
+async def test_concurrency_is_a_limit_and_is_used(bench: Bench) -> None:
+    flow, running, most = Flow("digest"), 0, 0
+
+    @flow.stage(concurrency=7)
+    async def one(number: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.002)
+        running -= 1
+
+    await bench.run(flow, *range(100))
+    assert most == 7
+
+
+async def test_a_handler_may_raise_what_ends_programs(bench: Bench) -> None:
+    flow, calls = Flow("digest"), []
+
+    @flow.stage(retry=AT_ONCE)
+    async def one(number: int) -> None:
+        calls.append(number)
+        if len(calls) == 1:
+            raise SystemExit(3)
+        if len(calls) == 2:
+            raise asyncio.CancelledError
+
+    assert (await bench.run(flow, 1)).state is JobState.FINISHED
+
+
+async def test_a_handler_that_cancels_itself_has_failed(bench: Bench) -> None:
+    flow, calls = Flow("digest"), Counter[int]()
+
+    @flow.stage(retry=AT_ONCE, concurrency=1, tolerate=1)
+    async def one(number: int) -> None:
+        calls[number] += 1
+        if number == 2:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+
+    view = await bench.run(flow, *range(5))
+    assert (view.stages["one"].done, view.stages["one"].dead) == (4, 1)
+    assert calls == {0: 1, 1: 1, 2: 3, 3: 1, 4: 1}
+
+
+async def test_a_sync_handler_may_raise_anything(bench: Bench) -> None:
+    flow, calls = Flow("digest"), []
+
+    @flow.stage(retry=AT_ONCE)
+    def one(number: int) -> None:
+        calls.append(number)
+        if len(calls) == 1:
+            raise StopIteration
+        if len(calls) == 2:
+            raise SystemExit(3)
+
+    assert (await bench.run(flow, 1)).state is JobState.FINISHED
+
+
+async def test_an_idle_worker_is_woken_by_a_submit(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage
+    async def one(number: int) -> None: ...
+
+    patient = type(QUICK)(hold_s=30, poll_s=30)
+    async with bench.worker(flow, options=patient):
+        await bench.ended(await bench.submit(flow, 1))
+        await bench.ended(await bench.submit(flow, 2))
+
+
+async def test_a_chain_of_stages_never_waits_for_a_poll(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(feeds="two")
+    async def one(number: int, out: Out) -> None:
+        out.send("two", number)
+
+    @flow.stage(feeds="three", retry=AT_ONCE)
+    async def two(number: int, out: Out, context: Context) -> None:
+        if context.attempt == 1:
+            raise ValueError("once more")
+        out.send("three", number)
+
+    @flow.stage
+    async def three(number: int) -> None: ...
+
+    @flow.stage(after="three")
+    async def last() -> None: ...
+
+    job = await bench.submit(flow, *range(10))
+    async with bench.worker(flow, options=type(QUICK)(hold_s=30, poll_s=30)):
+        assert (await bench.ended(job)).stages["last"].done == 1
+
+
+async def test_a_busy_stage_does_not_keep_others_from_being_looked_at(bench: Bench) -> None:
+    busy, quiet = Flow("busy"), Flow("quiet")
+
+    @busy.stage
+    async def endless(number: int) -> None: ...
+
+    @quiet.stage
+    async def rare(number: int) -> None: ...
+
+    deaf = Deaf(bench.store)
+    first = await bench.submit(busy, *range(20_000))
+    async with bench.worker(busy, quiet, store=deaf):
+        await bench.until(lambda: deaf.claims > 5)
+        await bench.ended(await bench.submit(quiet, 1))
+        assert not await bench.store.finishes(first)
+
+
+class Deaf:
+    """A store that never rings and gives so little that a busy stage always wants more."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store, self.claims = store, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
+        self.claims += 1
+        return await self._store.claim(worker, [replace(want, room=1) for want in wants], hold_s)
+
+
+class Slow(Deaf):
+    """A store that rings, and in which a job arrives just after a claim has found nothing and before it says so."""
+
+    def __init__(self, store: SqliteStore, arrive: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(store)
+        self._arrive = arrive
+
+    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return self._store.on_wake(ring)
+
+    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
+        grant = await super().claim(worker, wants, hold_s)
+        if self.claims == 1:
+            await self._arrive()
+            await asyncio.sleep(0.01)
+        return grant
+
+
+async def test_a_ring_while_the_store_was_looking_is_not_lost(bench: Bench) -> None:
+    flow, jobs = Flow("digest"), []
+
+    @flow.stage
+    async def one(number: int) -> None: ...
+
+    async def arrive() -> None:
+        jobs.append(await bench.submit(flow, 1))
+
+    patient = type(QUICK)(hold_s=30, poll_s=30)
+    async with bench.worker(flow, options=patient, store=Slow(bench.store, arrive)):
+        await bench.until(lambda: bool(jobs))
+        await bench.ended(jobs[0])
+
+
+async def test_a_delayed_item_runs_when_it_is_due(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(feeds="two")
+    async def one(number: int, out: Out) -> None:
+        out.send("two", number, delay_s=0.1)
+
+    @flow.stage
+    async def two(number: int) -> None: ...
+
+    patient = type(QUICK)(hold_s=30, poll_s=30)
+    job = await bench.submit(flow, 1)
+    async with bench.worker(flow, options=patient):
+        assert (await bench.ended(job)).stages["two"].done == 1
+
+
+async def test_two_flows_of_one_name_are_refused(bench: Bench) -> None:
+    flows = [Flow("digest"), Flow("digest")]
+    for flow in flows:
+
+        @flow.stage
+        async def one(number: int) -> None: ...
+
+    with pytest.raises(InvalidFlow, match="two flows are called 'digest'"):
+        Worker(bench.store, flows)
+
+
+async def test_a_worker_without_stages_is_refused(bench: Bench) -> None:
+    with pytest.raises(InvalidFlow, match="at least one stage"):
+        Worker(bench.store, [])
+
+
+async def test_a_context_is_only_for_use_inside_its_handler(bench: Bench) -> None:
+    flow, kept = Flow("digest"), []
+
+    @flow.stage
+    async def one(number: int, context: Context, out: Out) -> None:
+        kept.extend((context, out))
+
+    await bench.run(flow, 1)
+    with pytest.raises(CallerError, match="only for use"):
+        _ = kept[0].job
+    with pytest.raises(CallerError, match="over"):
+        kept[1].send("two", 1)

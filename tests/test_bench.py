@@ -1,0 +1,37 @@
+"""The benches run, and each of their loops crosses its finish line once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+
+
+def lines(tmp_path: Path, *arguments: str) -> list[dict[str, object]]:
+    name, *rest = arguments
+    done = subprocess.run(
+        [sys.executable, str(BENCH / name), *rest, "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_fan_out_is_measured_beside_its_raw_limits(tmp_path: Path) -> None:
+    found = lines(tmp_path, "fanout.py", "--store", "sqlite", "--n", "1000")
+    assert [line["who"] for line in found] == ["raw_rows", "raw_chunks", "headrace"]
+    for line in found:
+        assert (line["store"], line["n"], line["finish_lines"]) == ("sqlite", 1_000, 1)
+        assert {"items_per_s", "submit_s"} <= set(line)
+
+
+def test_the_pick_up_is_measured_in_process_and_across(tmp_path: Path) -> None:
+    found = lines(tmp_path, "latency.py", "--n", "3")
+    assert [line["where"] for line in found] == ["in_process", "across_processes"]

@@ -1,0 +1,73 @@
+"""Operator verbs that are more than one call: paging, recounting and watching."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+import headrace
+from headrace import control
+from headrace.core.jobs import JobFilter
+from headrace.runtime.engine import Engine
+
+COUNT = control.PAGE * 2 + 5
+
+
+def numbers() -> headrace.Flow:
+    flow = headrace.Flow("numbers")
+
+    @flow.stage
+    async def work(number: int) -> None: ...
+
+    return flow
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    async with headrace.connect("sqlite://") as opened:
+        yield opened
+
+
+async def test_every_job_is_listed_once_and_no_more_than_asked_for(engine: Engine) -> None:
+    flow = numbers()
+    made = [await engine.submit(flow, number) for number in range(COUNT)]
+    assert [job.id async for job in control.every_job(engine.store, JobFilter(limit=0))] == made[::-1]
+    asked = control.PAGE + 1
+    assert [job.id async for job in control.every_job(engine.store, JobFilter(limit=asked))] == made[::-1][:asked]
+
+
+async def test_every_item_is_listed_once_and_no_more_than_asked_for(engine: Engine) -> None:
+    job = await engine.submit_many(numbers(), range(COUNT))
+    seqs = [item.seq async for item in control.every_item(engine.store, job, ["work"], 10_000)]
+    assert len(seqs) == len(set(seqs)) == COUNT
+    assert seqs == sorted(seqs)
+    asked = control.PAGE + 1
+    assert [item.seq async for item in control.every_item(engine.store, job, ["work"], asked)] == seqs[:asked]
+
+
+async def test_a_recount_says_what_is_open_and_why(engine: Engine) -> None:
+    job = await engine.submit_many(numbers(), range(3))
+    found = [result async for result in control.verify_all(engine.store, JobFilter(limit=0))]
+    assert [(result.job, result.findings) for result in found] == [(job, ())]
+    assert "3 waiting" in found[0].open[0]
+    assert not await control.idle(engine.store)
+
+
+async def test_watching_ends_with_the_job(engine: Engine) -> None:
+    flow = numbers()
+    job = await engine.submit_many(flow, range(50))
+    async with engine.worker(flow):
+        seen = [view async for view in control.watch(engine.store, job)]
+    assert [view.state for view in seen[:-1]] == [headrace.JobState.OPEN] * (len(seen) - 1)
+    assert (seen[-1].state, seen[-1].stages["work"].done) == (headrace.JobState.FINISHED, 50)
+    ended = [view.stages["work"].ended for view in seen]
+    assert ended == sorted(ended)
+    assert await control.idle(engine.store)
+
+
+async def test_work_without_a_handler_is_named(engine: Engine) -> None:
+    job = await engine.submit(numbers(), 1)
+    left = await control.unwanted(engine.store, [("numbers", "other")])
+    assert [(work.job, work.stage, work.waiting) for work in left] == [(job, "work", 1)]
+    assert await control.unwanted(engine.store, [("numbers", "work")]) == []

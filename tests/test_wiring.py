@@ -1,0 +1,90 @@
+"""From a URL to a store, with words that help when it is not one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import CallerError, UnsafeStore
+from headrace.wiring import Address, Service, open_store, parse, redacted
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("sqlite:///jobs.db", "jobs.db"),
+        ("sqlite:////srv/jobs.db", "/srv/jobs.db"),
+        ("sqlite:///with%20space.db", "with space.db"),
+        ("sqlite:///:memory:", ":memory:"),
+        ("sqlite://", ":memory:"),
+        (":memory:", ":memory:"),
+        ("jobs.db", "jobs.db"),
+        ("./deep/jobs.db", "./deep/jobs.db"),
+    ],
+)
+def test_a_file_has_several_spellings(url: str, location: str) -> None:
+    assert parse(url) == Address(Service.SQLITE, location)
+
+
+def test_a_server_keeps_its_url() -> None:
+    for url in ("postgresql://me@host:5432/db?sslmode=require", "postgres://host/db"):
+        assert parse(url) == Address(Service.POSTGRES, url)
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:jobs.db", "sqlite://host/x", "mysql://h", "sqlite:///x.db?mode=ro"])
+def test_what_is_no_store_is_refused_with_an_example(url: str) -> None:
+    with pytest.raises(CallerError) as caught:
+        parse(url)
+    assert "sqlite:///" in caught.value.hint
+
+
+def test_a_port_that_is_none_is_refused_without_telling_the_password() -> None:
+    with pytest.raises(CallerError) as caught:
+        parse("postgresql://me:topsecret@host:port/db")
+    assert "topsecret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:se@c/r:et@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://host/db?user=me&password=secret&x=1", "postgresql://host/db?user=me&password=***&x=1"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("jobs.db", "jobs.db"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    assert redacted(url) == shown
+
+
+def test_a_missing_driver_is_answered_with_its_install_line() -> None:
+    # None in the table of modules is how Python itself marks what cannot be imported.
+    program = """
+import asyncio, sys
+from headrace.core.errors import MissingExtra
+from headrace.wiring import open_store
+
+sys.modules["psycopg"] = None
+try:
+    asyncio.run(open_store("postgresql://host/db"))
+except MissingExtra as error:
+    print(error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == f"{sys.executable} -m pip install 'headrace[postgres]'", done.stderr
+
+
+async def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnsafeStore, match="nowhere"):
+        await open_store(f"sqlite:///{tmp_path}/nowhere/jobs.db")
+
+
+def test_opening_sqlite_imports_no_other_driver() -> None:
+    program = "import asyncio, sys; from headrace.wiring import open_store; asyncio.run(open_store(':memory:'))"
+    check = "; assert not {'psycopg', 'psycopg_pool', 'pydantic'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program + check], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
