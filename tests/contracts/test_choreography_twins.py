@@ -11,11 +11,9 @@ import pytest
 from headrace.adapters.sqlite import InlineDatabase, SqliteStore, load_statements
 from headrace.core.deliveries import Subscription
 from headrace.core.ledgers import Account
+from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
 from headrace.testing.contracts.bench import Bench
-from headrace.testing.contracts.bus import BusContract
-from headrace.testing.contracts.leases import LeasesContract
-from headrace.testing.contracts.ledger import NAME, LedgerContract
-from headrace.testing.contracts.outbox import OutboxContract
+from headrace.testing.contracts.ledger import NAME
 from headrace.testing.passage import ManualClock, ManualPassage
 from headrace.testing.twins import turns_red
 

@@ -13,10 +13,7 @@ from headrace.core.deliveries import Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, Entry
 from headrace.ports.parts import Parts
-from headrace.testing.contracts.bus import BusContract
-from headrace.testing.contracts.leases import LeasesContract
-from headrace.testing.contracts.ledger import LedgerContract
-from headrace.testing.contracts.outbox import OutboxContract
+from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
 HANDLES = 3

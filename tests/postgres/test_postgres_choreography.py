@@ -10,10 +10,7 @@ import pytest
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.ports.parts import Parts
-from headrace.testing.contracts.bus import BusContract
-from headrace.testing.contracts.leases import LeasesContract
-from headrace.testing.contracts.ledger import LedgerContract
-from headrace.testing.contracts.outbox import OutboxContract
+from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.rig.postgres import PostgresServer
 

@@ -1,4 +1,4 @@
-"""Transactions of outbox, inbox and ledger that meet in the middle: what only a server with concurrent commits can show."""
+"""Transactions of outbox, inbox and ledger that meet in the middle, as they can on a server with concurrent commits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import psycopg
 import pytest
 
 from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.statements import statements
 from headrace.core.consequences import Consequence
+from headrace.core.deliveries import Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, Entry
 
 Connection = psycopg.Connection[Any]
 ADD = "SELECT headrace.add_events(ARRAY[%s], ARRAY['a.b'], ARRAY[%s], ARRAY[''::bytea], ARRAY['{}'])"
+PUBLISH = "SELECT headrace.publish(ARRAY['m1'], ARRAY['a.b'], ARRAY[''], ARRAY['{}'], ARRAY[0.0], ARRAY[''::bytea])"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 PATIENCE_S = 10.0
 
@@ -51,6 +54,16 @@ async def test_an_event_behind_one_that_is_being_claimed_waits(store: PostgresSt
         other.execute("SELECT 1 FROM headrace.event WHERE event_id = 'e1' FOR UPDATE")
         assert await claimed(store) == ["e3"]
     assert await claimed(store) == ["e1", "e2"]
+
+
+async def test_without_a_second_look_an_event_would_overtake(store: PostgresStore, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        found: Any = connection.execute("SELECT pg_get_functiondef('headrace.claim_events'::regproc)").fetchone()
+        guard = "l.left_out IS NULL OR m.id < l.left_out"
+        assert guard in found[0]
+        connection.execute(found[0].replace(guard, "true").encode())
+    with pytest.raises(AssertionError):
+        await test_an_event_behind_one_that_is_being_claimed_waits(store, postgres_url)
 
 
 async def test_an_event_that_commits_late_is_not_missed(store: PostgresStore, postgres_url: str) -> None:
@@ -118,10 +131,28 @@ async def test_an_item_that_somebody_settles_at_the_same_time_counts_once(
     assert tally.done == 2
 
 
+async def test_consumers_that_subscribe_at_once_open_one_subscription(store: PostgresStore, postgres_url: str) -> None:
+    with open_transaction(postgres_url) as other:
+        other.execute("SELECT headrace.subscribe('s', ARRAY['#'], ARRAY['^.*$'], 5)")
+        later = asyncio.ensure_future(store.bus.subscribe(Subscription("s", ("#",))))
+        await somebody_waits(postgres_url)
+        other.execute(PUBLISH)
+    await later
+    assert len((await store.bus.receive("s", "test", 10, 30.0)).deliveries) == 1
+
+
 async def test_a_frozen_relay_holds_up_nobody_else(store: PostgresStore, postgres_url: str) -> None:
     await store.outbox.add([Event(f"e{number}", "a.b") for number in range(4)])
     with open_transaction(postgres_url) as frozen:
-        frozen.execute("SELECT headrace.claim_events(2, 100, 30.0)")
+        frozen.execute("SELECT 1 FROM headrace.event WHERE event_id IN ('e0', 'e1') FOR UPDATE")
         assert await claimed(store) == ["e2", "e3"]
         frozen.rollback()
     assert await claimed(store) == ["e0", "e1"]
+
+
+async def test_a_consumer_frozen_inside_its_transaction_loses_it(store: PostgresStore, postgres_url: str) -> None:
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout), open_transaction(postgres_url) as frozen:
+        frozen.execute(statements()["inbox_insert"].encode(), ("s", "m1"))
+        consumed = await asyncio.wait_for(store.inbox.consume("s", "m1", Consequence()), 2 * PATIENCE_S)
+        assert consumed.new
+        frozen.execute("SELECT 1")

@@ -32,6 +32,9 @@ class Gatekeeper:
         sql = "SELECT 1 FROM headrace.stage WHERE job = %s AND position = %s FOR UPDATE"
         self._holder.execute(sql, (job, position))
 
+    def hold_chunks(self, job: str) -> None:
+        self._holder.execute("SELECT 1 FROM headrace.chunk_state WHERE job = %s FOR UPDATE", (job,))
+
     async def waiting(self, count: int) -> None:
         async with asyncio.timeout(20):
             while self._watcher.execute(WAITING).fetchone() != (count,):
@@ -162,6 +165,25 @@ async def test_a_settlement_that_waits_for_a_cancel_sends_cancelled_items(
     view = await store.job("j")
     assert (view.stages["b"].cancelled, view.state) == (5, JobState.CANCELLED)
     assert recount(await store.audit("j")) == []
+
+
+async def test_a_claim_waits_for_the_only_chunk_while_others_settle_in_it(
+    store: PostgresStore, gatekeeper: Gatekeeper
+) -> None:
+    await store.submit(Submission("j", PAIR.name, PAIR.graph, (parcel("a", 4),)))
+    gatekeeper.hold_chunks("j")
+    claim = asyncio.create_task(_claimed(store, PAIR, "a"))
+    await gatekeeper.waiting(1)
+    gatekeeper.let_go()
+    assert (await claim).count == 2
+
+
+async def test_a_claim_passes_over_a_chunk_that_others_work_on(store: PostgresStore, gatekeeper: Gatekeeper) -> None:
+    for job in ("busy", "free"):
+        await store.submit(Submission(job, PAIR.name, PAIR.graph, (parcel("a", 4),)))
+    gatekeeper.hold_chunks("busy")
+    assert [(await _claimed(store, PAIR, "a")).job for _ in range(2)] == ["free", "free"]
+    gatekeeper.let_go()
 
 
 async def test_a_transaction_that_loses_a_deadlock_is_run_again_whole(postgres_url: str) -> None:

@@ -6,22 +6,18 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from runtime_bench import QUICK, Bench
+from runtime_bench import Bench
 
-from headrace.adapters.sqlite import SqliteStore
-from headrace.core.claims import Grant, Want
-from headrace.core.errors import CallerError, InvalidFlow, InvalidPayload, UnknownStage
+from headrace.core.errors import CallerError, InvalidFlow
 from headrace.core.jobs import Submission
 from headrace.core.outcomes import Dead, Retry, Snooze
 from headrace.core.retry import RetryPolicy, backoff
 from headrace.core.tally import JobState, Tally
 from headrace.runtime.codec import codec_for, pack_values
-from headrace.runtime.context import AHEAD_ITEMS, Context, Out
+from headrace.runtime.context import Context, Out
 from headrace.runtime.flow import Flow
 from headrace.runtime.worker import Worker
 
@@ -165,110 +161,6 @@ async def test_a_policy_may_never_retry_one_exception(bench: Bench) -> None:
     assert calls == [1]
 
 
-async def test_what_a_failed_attempt_sent_is_dropped(bench: Bench) -> None:
-    flow, calls = Flow("digest"), []
-
-    @flow.stage(feeds="two", retry=AT_ONCE)
-    async def one(number: int, out: Out) -> None:
-        out.send("two", number)
-        calls.append(number)
-        if len(calls) < 3:
-            raise ValueError("not yet")
-
-    @flow.stage
-    async def two(number: int) -> None: ...
-
-    view = await bench.run(flow, 1)
-    assert view.stages["two"].total == 1
-
-
-async def test_sending_where_no_arrow_points_is_refused_by_name(bench: Bench) -> None:
-    flow, refusals = Flow("digest"), []
-
-    @flow.stage(feeds="two")
-    async def one(number: int, out: Out) -> None:
-        for stage in ("three", "nowhere"):
-            with pytest.raises(UnknownStage) as refused:
-                out.send(stage, number)
-            refusals.append(str(refused.value))
-        with pytest.raises(InvalidPayload, match="two: payload"):
-            out.send("two", "not a number")
-
-    @flow.stage(feeds="three")
-    async def two(number: int) -> None: ...
-
-    @flow.stage
-    async def three(number: int) -> None: ...
-
-    assert (await bench.run(flow, 1)).state is JobState.FINISHED
-    assert refusals[0].startswith("stage 'one' does not feed 'three'")
-    assert "nowhere" in refusals[1]
-
-
-async def test_a_unique_stage_takes_each_key_once_and_only_with_a_key(bench: Bench) -> None:
-    flow = Flow("digest")
-
-    @flow.stage(feeds="two")
-    async def one(number: int, out: Out) -> None:
-        out.send("two", number, key=str(number % 3))
-        with pytest.raises(CallerError, match="unique"):
-            out.send("two", number)
-
-    @flow.stage(unique=True)
-    async def two(number: int) -> None: ...
-
-    view = await bench.run(flow, *range(9))
-    assert (view.stages["one"].done, view.stages["two"].done) == (9, 3)
-
-
-async def test_a_stage_that_feeds_itself_stops_at_its_depth(bench: Bench) -> None:
-    flow, refused = Flow("crawl"), []
-
-    @flow.stage(feeds="visit", depth_max=3)
-    async def visit(number: int, out: Out) -> None:
-        if not out.send("visit", number + 1):
-            refused.append(number)
-
-    view = await bench.run(flow, 0)
-    assert view.stages["visit"].done == 4
-    assert refused == [3]
-
-
-async def test_a_large_send_becomes_visible_at_once_or_not_at_all(bench: Bench) -> None:
-    flow, calls = Flow("digest"), []
-    count = 3 * AHEAD_ITEMS + 7
-
-    @flow.stage(feeds="two", retry=AT_ONCE)
-    async def one(number: int, out: Out) -> None:
-        calls.append(number)
-        for sent in range(count):
-            out.send("two", sent)
-            if sent % 1_000 == 0:
-                await asyncio.sleep(0)
-        if len(calls) == 1:
-            raise ValueError("after all that")
-
-    @flow.stage(concurrency=50)
-    async def two(number: int) -> None: ...
-
-    view = await bench.run(flow, 1)
-    assert view.stages["two"].done == view.stages["two"].total == count
-
-
-async def test_a_large_send_of_a_thread_is_staged_before_it_is_settled(bench: Bench) -> None:
-    flow = Flow("digest")
-
-    @flow.stage(feeds="two")
-    def one(number: int, out: Out) -> None:
-        for sent in range(10_000):
-            out.send("two", sent)
-
-    @flow.stage
-    async def two(number: int) -> None: ...
-
-    assert (await bench.run(flow, 1)).stages["two"].done == 10_000
-
-
 async def test_an_item_of_another_code_version_dies_alone(bench: Bench) -> None:
     flow, seen = Flow("digest"), []
 
@@ -363,125 +255,6 @@ async def test_a_sync_handler_may_raise_anything(bench: Bench) -> None:
             raise SystemExit(3)
 
     assert (await bench.run(flow, 1)).state is JobState.FINISHED
-
-
-async def test_an_idle_worker_is_woken_by_a_submit(bench: Bench) -> None:
-    flow = Flow("digest")
-
-    @flow.stage
-    async def one(number: int) -> None: ...
-
-    patient = type(QUICK)(hold_s=30, poll_s=30)
-    async with bench.worker(flow, options=patient):
-        await bench.ended(await bench.submit(flow, 1))
-        await bench.ended(await bench.submit(flow, 2))
-
-
-async def test_a_chain_of_stages_never_waits_for_a_poll(bench: Bench) -> None:
-    flow = Flow("digest")
-
-    @flow.stage(feeds="two")
-    async def one(number: int, out: Out) -> None:
-        out.send("two", number)
-
-    @flow.stage(feeds="three", retry=AT_ONCE)
-    async def two(number: int, out: Out, context: Context) -> None:
-        if context.attempt == 1:
-            raise ValueError("once more")
-        out.send("three", number)
-
-    @flow.stage
-    async def three(number: int) -> None: ...
-
-    @flow.stage(after="three")
-    async def last() -> None: ...
-
-    job = await bench.submit(flow, *range(10))
-    async with bench.worker(flow, options=type(QUICK)(hold_s=30, poll_s=30)):
-        assert (await bench.ended(job)).stages["last"].done == 1
-
-
-async def test_a_busy_stage_does_not_keep_others_from_being_looked_at(bench: Bench) -> None:
-    busy, quiet = Flow("busy"), Flow("quiet")
-
-    @busy.stage
-    async def endless(number: int) -> None: ...
-
-    @quiet.stage
-    async def rare(number: int) -> None: ...
-
-    deaf = Deaf(bench.store)
-    first = await bench.submit(busy, *range(20_000))
-    async with bench.worker(busy, quiet, store=deaf):
-        await bench.until(lambda: deaf.claims > 5)
-        await bench.ended(await bench.submit(quiet, 1))
-        assert not await bench.store.finishes(first)
-
-
-class Deaf:
-    """A store that never rings and gives so little that a busy stage always wants more."""
-
-    def __init__(self, store: SqliteStore) -> None:
-        self._store, self.claims = store, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
-
-    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
-        self.claims += 1
-        return await self._store.claim(worker, [replace(want, room=1) for want in wants], hold_s)
-
-
-class Slow(Deaf):
-    """A store that rings, and in which a job arrives just after a claim has found nothing and before it says so."""
-
-    def __init__(self, store: SqliteStore, arrive: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(store)
-        self._arrive = arrive
-
-    def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return self._store.on_wake(ring)
-
-    async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
-        grant = await super().claim(worker, wants, hold_s)
-        if self.claims == 1:
-            await self._arrive()
-            await asyncio.sleep(0.01)
-        return grant
-
-
-async def test_a_ring_while_the_store_was_looking_is_not_lost(bench: Bench) -> None:
-    flow, jobs = Flow("digest"), []
-
-    @flow.stage
-    async def one(number: int) -> None: ...
-
-    async def arrive() -> None:
-        jobs.append(await bench.submit(flow, 1))
-
-    patient = type(QUICK)(hold_s=30, poll_s=30)
-    async with bench.worker(flow, options=patient, store=Slow(bench.store, arrive)):
-        await bench.until(lambda: bool(jobs))
-        await bench.ended(jobs[0])
-
-
-async def test_a_delayed_item_runs_when_it_is_due(bench: Bench) -> None:
-    flow = Flow("digest")
-
-    @flow.stage(feeds="two")
-    async def one(number: int, out: Out) -> None:
-        out.send("two", number, delay_s=0.1)
-
-    @flow.stage
-    async def two(number: int) -> None: ...
-
-    patient = type(QUICK)(hold_s=30, poll_s=30)
-    job = await bench.submit(flow, 1)
-    async with bench.worker(flow, options=patient):
-        assert (await bench.ended(job)).stages["two"].done == 1
 
 
 async def test_two_flows_of_one_name_are_refused(bench: Bench) -> None:

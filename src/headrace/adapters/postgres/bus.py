@@ -96,7 +96,7 @@ class PostgresBus:
         return [Subscription(name, tuple(patterns), most) for name, patterns, most in found]
 
     async def unsubscribe(self, subscription: str) -> bool:
-        return bool((await self._call("bus_unsubscribe", {"name": subscription}))[0])
+        return bool((await self._call("bus_unsubscribe", (subscription,)))[0])
 
     async def backlog(self, subscription: str) -> Backlog:
         found = await self._lanes.read(lambda connection: rows(connection, "bus_backlog", (subscription,)))

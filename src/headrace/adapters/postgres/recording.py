@@ -17,7 +17,6 @@ from headrace.adapters.postgres.foreign import Refused, execute
 from headrace.core.claims import ERROR_CHARS_MAX, Settled, Settlement, Statement
 
 Group = tuple[int, tuple[Statement, ...]]
-Faults = tuple[tuple[int, str], ...]
 Settle = Callable[[Connection, Sequence[Settlement]], Row]
 
 

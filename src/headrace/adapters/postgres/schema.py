@@ -43,9 +43,10 @@ def version_of(connection: Connection) -> int:
 
 def check(connection: Connection, url: str) -> None:
     """Refuse a store that is older or newer than this code; an empty database is made ours."""
-    if connection.info.server_version < SERVER_MIN * 10_000:
+    server = connection.info.server_version // 10_000
+    if server < SERVER_MIN:
         raise UnsafeStore(
-            f"the store {where(url)} is PostgreSQL {connection.info.server_version // 10_000}, {SERVER_MIN} is the least",
+            f"the store {where(url)} is PostgreSQL {server}, which lacks what the account needs",
             f"upgrade the server to PostgreSQL {SERVER_MIN} or newer",
         )
     version = version_of(connection)

@@ -198,14 +198,17 @@ def dead_letter(tx: Transaction, delivery: Delivery, reason: str) -> bool:
 
 
 def unsubscribe(tx: Transaction, name: str) -> bool:
-    tx.run("bus_unsubscribe_deliveries", name=name)
+    _forget_messages(tx, tx.all("bus_unsubscribe_deliveries", name=name))
     return bool(tx.run("bus_unsubscribe", name=name))
 
 
 def retain(tx: Transaction) -> int:
     rows = tx.all("bus_forget_deliveries", before=tx.wall() - MESSAGES_KEPT_S)
-    messages = json.dumps([row[0] for row in rows])
-    return len(rows) + tx.run("bus_forget_messages", messages=messages)
+    return len(rows) + _forget_messages(tx, rows)
+
+
+def _forget_messages(tx: Transaction, rows: Sequence[Row]) -> int:
+    return tx.run("bus_forget_messages", messages=json.dumps([row[0] for row in rows]))
 
 
 def _subscriptions(tx: Transaction) -> list[Subscription]:

@@ -20,12 +20,16 @@ import pytest
 
 from headrace.ports.backend import Backend
 from headrace.testing.contracts.bench import Bench
+from headrace.testing.contracts.bus import BusContract
 from headrace.testing.contracts.cancelling import CancellingContract
 from headrace.testing.contracts.claiming import ClaimingContract
 from headrace.testing.contracts.closing import ClosingContract
 from headrace.testing.contracts.concurring import ConcurringContract
 from headrace.testing.contracts.inspecting import InspectingContract
+from headrace.testing.contracts.leases import LeasesContract
+from headrace.testing.contracts.ledger import LedgerContract
 from headrace.testing.contracts.losing import LosingContract
+from headrace.testing.contracts.outbox import OutboxContract
 from headrace.testing.contracts.recording import RecordingContract
 from headrace.testing.contracts.redriving import RedrivingContract
 from headrace.testing.contracts.sending import SendingContract
@@ -77,4 +81,15 @@ class InspectorContract(InspectingContract, Benched):
     """`ports.inspector.Inspector`: reads for people."""
 
 
-__all__ = ["Bench", "InspectorContract", "OperationsContract", "SinkContract", "StoreContract", "TransactionContract"]
+__all__ = [
+    "Bench",
+    "BusContract",
+    "InspectorContract",
+    "LeasesContract",
+    "LedgerContract",
+    "OperationsContract",
+    "OutboxContract",
+    "SinkContract",
+    "StoreContract",
+    "TransactionContract",
+]

@@ -142,8 +142,10 @@ class Bench:
         return swept
 
     async def lose(self, stage: str, room: int = 1_000, **options: Any) -> Claim:
-        """Claim, let the hold pass, sweep."""
+        """Claim, let the hold pass, sweep. A holder of suspects is lost after an empty step: it had begun."""
         claim = await self.claim(stage, room, hold_s=self.passage.brief_s, **options)
+        if claim.alone:
+            await self.accept(claim, [], end=False)
         await self.past_brief()
         assert (await self.sweep()).lost == 1
         return claim

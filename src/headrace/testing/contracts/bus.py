@@ -253,6 +253,15 @@ class BusContract:
         assert await bus.purge("pages") == 0
         assert names(await take(bus)) == ["m2", "m3"]
 
+    async def test_who_had_a_redriven_letter_before_has_no_say_in_it(self, bus: StoreBus) -> None:
+        await bus.publish([message(1)])
+        before = await take(bus)
+        await bus.dead_letter(before, "broken")
+        assert await bus.redrive("pages") == 1
+        assert await bus.ack(before) == [False]
+        assert await bus.dead_letter(before, "broken") == [False]
+        assert names(await take(bus)) == ["m1"]
+
     async def test_an_ended_subscription_forgets_what_waits(self, bus: StoreBus) -> None:
         await bus.publish([message(1)])
         assert await bus.unsubscribe("pages")
@@ -290,6 +299,14 @@ class BusContract:
         await asyncio.gather(*hands)
         assert sorted(heard) == sorted(f"m{number}" for number in range(200))
         assert await bus.backlog("pages") == Backlog()
+
+    async def test_consumers_that_start_at_once_share_one_subscription(self, handles: Sequence[Parts]) -> None:
+        async def start(store: Parts, number: int) -> bool:
+            await store.bus.subscribe(Subscription("new", ("page.*",)))
+            return (await store.bus.publish([message(number)]))[0]
+
+        assert all(await asyncio.gather(*(start(handles[n % len(handles)], n) for n in range(9))))
+        assert await handles[0].bus.backlog("new") == Backlog(waiting=9)
 
     async def test_a_publish_rings(self, bus: StoreBus) -> None:
         rung = asyncio.Event()

@@ -156,6 +156,7 @@ class LosingContract:
 
 async def _run_alone(bench: Bench, claim: Claim, poison: bytes) -> int | None:
     """Run suspects one at a time, each settled before the next; the poisoned one takes its worker with it."""
+    await bench.accept(claim, [], end=False)
     for index in range(claim.count):
         if claim.piece(index) == poison:
             await bench.past_brief()

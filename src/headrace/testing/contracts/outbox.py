@@ -145,6 +145,11 @@ class OutboxContract:
         await store.outbox.published(first.fence, ids(first))
         assert ids(await store.outbox.claim("b", 10, 30.0)) == ["e2", "e4"]
 
+    async def test_a_key_that_waits_takes_no_room_from_others(self, store: Parts) -> None:
+        await store.outbox.add([*(told(number, "k") for number in range(5)), told(5, "other"), told(6)])
+        assert ids(await store.outbox.claim("a", 1, 30.0)) == ["e0"]
+        assert ids(await store.outbox.claim("b", 2, 30.0)) == ["e5", "e6"]
+
     async def test_an_event_of_a_job_waits_for_the_jobs_own(self, store: Parts, bench: Bench) -> None:
         job = await bench.submit(PLAIN, {"read": 1})
         await bench.drain(job)

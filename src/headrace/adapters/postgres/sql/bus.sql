@@ -1,10 +1,6 @@
 -- bus_subscribe
 -- A subscription, or its new patterns.
-INSERT INTO headrace.subscription (name, patterns, expressions, deliveries_max)
-VALUES (%b, %b::text[], %b::text[], %b::bigint::integer)
-    ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns, expressions = excluded.expressions,
-       deliveries_max = excluded.deliveries_max
-RETURNING name
+SELECT headrace.subscribe(%b, %b::text[], %b::text[], %b::bigint::integer)
 
 -- bus_subscriptions
 -- Everybody who may want a message.
@@ -12,9 +8,7 @@ SELECT name, patterns, deliveries_max FROM headrace.subscription ORDER BY name
 
 -- bus_unsubscribe
 -- Forget a subscription and what waits in it.
-WITH gone AS (DELETE FROM headrace.subscription WHERE name = %(name)b RETURNING name),
-     waiting AS (DELETE FROM headrace.delivery WHERE subscription = %(name)b)
-SELECT count(*) FROM gone
+SELECT headrace.unsubscribe(%b)
 
 -- bus_publish
 -- Hand events to everybody who subscribes.
@@ -55,9 +49,9 @@ SELECT m.event_id, m.topic, m.body, m.key, m.headers, m.happened_at, d.reason, d
  WHERE d.subscription = %b AND d.state = 4 ORDER BY d.message LIMIT %b
 
 -- bus_redrive
--- Dead letters come again as if new.
+-- Dead letters come again as if new; whoever had them before has no say any more.
 WITH again AS (
-    UPDATE headrace.delivery d SET state = 0, failures = 0, suspect = false, ended_at = NULL
+    UPDATE headrace.delivery d SET state = 0, failures = 0, suspect = false, ended_at = NULL, fence = NULL
      WHERE d.subscription = %(name)b AND d.state = 4
        AND (%(all)b::boolean OR d.message IN (SELECT id FROM headrace.message WHERE event_id = ANY (%(ids)b::text[])))
     RETURNING 1)

@@ -24,5 +24,7 @@ SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min
 SELECT headrace.retain_told(%b::double precision, %b::double precision, %b::double precision)
 
 -- inbox_insert
--- The first of its kind inserts; a repeat inserts nothing.
-INSERT INTO headrace.inbox (subscription, event_id) VALUES (%b, %b) ON CONFLICT DO NOTHING RETURNING 1
+-- The first of its kind inserts; a repeat inserts nothing. A process that freezes inside the transaction that began here
+-- loses it after two seconds, and with it every lock that others wait for.
+INSERT INTO headrace.inbox (subscription, event_id) VALUES (%b, %b) ON CONFLICT DO NOTHING
+RETURNING set_config('idle_in_transaction_session_timeout', '2000', true)

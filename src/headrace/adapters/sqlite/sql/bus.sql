@@ -17,7 +17,7 @@ DELETE FROM subscription WHERE name = :name
 
 -- bus_unsubscribe_deliveries
 -- What waited in it goes with it.
-DELETE FROM delivery WHERE subscription = :name
+DELETE FROM delivery WHERE subscription = :name RETURNING message
 
 -- bus_message
 -- A message, once per event id.
@@ -114,8 +114,8 @@ SELECT m.id, m.event_id, m.topic, m.body, m.key, m.headers, m.happened_at, d.rea
  WHERE d.subscription = :name AND d.state = 4 ORDER BY d.message LIMIT :limit
 
 -- bus_redrive
--- Dead letters come again as if new.
-UPDATE delivery SET state = 0, failures = 0, suspect = 0, ended_at = NULL
+-- Dead letters come again as if new; whoever had them before has no say any more.
+UPDATE delivery SET state = 0, failures = 0, suspect = 0, ended_at = NULL, fence = NULL
  WHERE subscription = :name AND state = 4
    AND (:event_ids IS NULL OR message IN (
         SELECT m.id FROM message m JOIN json_each(:event_ids) e ON m.event_id = e.value))

@@ -32,8 +32,8 @@ BEGIN
 END $$;
 
 -- The next chunk of a queue, locked: the next tenant after the one served last, then that tenant's next job. What
--- others are just claiming from is passed over.
-CREATE FUNCTION headrace.pick(wanted text, lowest boolean, turn jsonb) RETURNS headrace.chunk_state
+-- others are claiming from or settling is passed over; a call that holds nothing yet may be patient and wait for it.
+CREATE FUNCTION headrace.pick(wanted text, lowest boolean, turn jsonb, patient boolean) RETURNS headrace.chunk_state
 LANGUAGE plpgsql AS $$
 DECLARE
     urgency integer;
@@ -68,9 +68,14 @@ BEGIN
          ORDER BY s.job, s.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
     IF chosen.id IS NULL THEN
-        -- Everything of this tenant is being claimed by others at this moment: take whatever is left.
+        -- Everything of this tenant is being worked on by others at this moment: take whatever is left.
         SELECT * INTO chosen FROM headrace.chunk_state s WHERE s.ready AND s.queue = wanted
          ORDER BY s.priority DESC, s.tenant DESC, s.job DESC, s.id DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF chosen.id IS NULL AND patient THEN
+        -- All there is in this queue is being worked on: items wait in it, so their turn is worth a commit's time.
+        SELECT * INTO chosen FROM headrace.chunk_state s WHERE s.ready AND s.queue = wanted
+         ORDER BY s.priority DESC, s.tenant DESC, s.job DESC, s.id DESC LIMIT 1 FOR UPDATE;
     END IF;
     RETURN chosen;
 END $$;
@@ -215,7 +220,7 @@ BEGIN
         room := rooms[n];
         shares := '{}';
         WHILE room > 0 LOOP
-            chosen := headrace.pick(queues[n], served % 8 = 7, turn);
+            chosen := headrace.pick(queues[n], served % 8 = 7, turn, given IS NULL);
             EXIT WHEN chosen.id IS NULL;
             size := least(room, slices[n], chosen.count - chosen.next, CASE WHEN chosen.suspect THEN 32 END);
             IF workers > 1 THEN

@@ -43,12 +43,14 @@ BEGIN
          ORDER BY e.id LIMIT room FOR UPDATE SKIP LOCKED);
     -- A row that was skipped is in the hands of another relay: whatever stands behind it in its key waits.
     chosen := ARRAY(
-        SELECT e.id FROM headrace.event e
-         WHERE e.id = ANY (chosen)
-           AND NOT EXISTS (
-                SELECT FROM headrace.event b
-                 WHERE coalesce(b.key, b.job) = coalesce(e.key, e.job) AND b.id < e.id AND b.published_at IS NULL
-                   AND b.id <> ALL (chosen)));
+        WITH mine AS MATERIALIZED (
+            SELECT e.id, coalesce(e.key, e.job) AS line FROM headrace.event e WHERE e.id = ANY (chosen)
+        ), lines AS MATERIALIZED (
+            SELECT k.line, (SELECT b.id FROM headrace.event b
+                             WHERE coalesce(b.key, b.job) = k.line AND b.published_at IS NULL AND b.id <> ALL (chosen)
+                             ORDER BY coalesce(b.key, b.job), b.id LIMIT 1) AS left_out
+              FROM (SELECT DISTINCT m.line FROM mine m) k)
+        SELECT m.id FROM mine m JOIN lines l ON l.line = m.line WHERE l.left_out IS NULL OR m.id < l.left_out);
     IF cardinality(chosen) = 0 THEN
         RETURN;
     END IF;

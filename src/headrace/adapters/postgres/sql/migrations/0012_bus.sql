@@ -1,6 +1,51 @@
 -- The bus. A message is written once, with a delivery row for each subscription that wants it. Consumers lock only the
 -- deliveries they take and skip those that others are taking, so nobody waits for anybody.
 
+-- Forget those of some messages that are in no subscription any more.
+CREATE FUNCTION headrace.drop_messages(ids bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    removed bigint;
+BEGIN
+    -- A publisher that adds a subscription's copy holds the message by a shared lock: after this one we see its copy.
+    PERFORM FROM headrace.message m WHERE m.id = ANY (ids) ORDER BY m.id FOR UPDATE;
+    DELETE FROM headrace.message m
+     WHERE m.id = ANY (ids) AND NOT EXISTS (SELECT FROM headrace.delivery d WHERE d.message = m.id);
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    RETURN removed;
+END $$;
+
+-- Forget a subscription and what waits in it.
+CREATE FUNCTION headrace.unsubscribe(wanted text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    known boolean;
+    touched bigint[];
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(wanted, 5216377));
+    DELETE FROM headrace.subscription s WHERE s.name = wanted;
+    known := FOUND;
+    WITH gone AS (DELETE FROM headrace.delivery d WHERE d.subscription = wanted RETURNING d.message)
+    SELECT coalesce(array_agg(gone.message), '{}') INTO touched FROM gone;
+    PERFORM headrace.drop_messages(touched);
+    RETURN known;
+END $$;
+
+-- Open a subscription, or replace its patterns.
+CREATE FUNCTION headrace.subscribe(wanted text, wishes text[], matching text[], most integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    -- Consumers that start at once open one subscription, and the later ones find it.
+    PERFORM pg_advisory_xact_lock(hashtextextended(wanted, 5216377));
+    UPDATE headrace.subscription s SET patterns = wishes, expressions = matching, deliveries_max = most
+     WHERE s.name = wanted;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    -- A publish that was under way while an earlier subscription of this name ended may have left something in it.
+    PERFORM headrace.unsubscribe(wanted);
+    INSERT INTO headrace.subscription (name, patterns, expressions, deliveries_max)
+    VALUES (wanted, wishes, matching, most);
+END $$;
+
 -- Hand events to everybody who subscribes to their topic, in their order; which of them anybody wants.
 CREATE FUNCTION headrace.publish(ids text[], topics text[], keys text[], heads text[], moments double precision[],
                                  bodies bytea[], OUT routed boolean[], OUT rang boolean) LANGUAGE plpgsql AS $$
@@ -161,7 +206,6 @@ END $$;
 CREATE FUNCTION headrace.retain_messages(kept_s double precision) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     touched bigint[];
-    removed bigint;
 BEGIN
     WITH gone AS (
         DELETE FROM headrace.delivery WHERE (subscription, message) IN (
@@ -170,10 +214,5 @@ BEGIN
              LIMIT 500 FOR UPDATE SKIP LOCKED)
         RETURNING message)
     SELECT coalesce(array_agg(gone.message), '{}') INTO touched FROM gone;
-    -- A publisher that adds a subscription's copy holds the message by a shared lock: after this one we see its copy.
-    PERFORM FROM headrace.message m WHERE m.id = ANY (touched) ORDER BY m.id FOR UPDATE;
-    DELETE FROM headrace.message m
-     WHERE m.id = ANY (touched) AND NOT EXISTS (SELECT FROM headrace.delivery d WHERE d.message = m.id);
-    GET DIAGNOSTICS removed = ROW_COUNT;
-    RETURN removed + cardinality(touched);
+    RETURN headrace.drop_messages(touched) + cardinality(touched);
 END $$;
