@@ -71,8 +71,9 @@ class Store(Protocol):
     async def sweep(self) -> Swept:
         """End expired claims. Any worker may, at any time; no lease is needed.
 
-        Unsettled items come back as suspects. If the claim was `alone`, its first unsettled item was
-        the only one started: that one is charged a crash, and dies `worker_lost` at CRASHES_MAX.
+        Unsettled items come back as suspects. If the claim was `alone` and its holder had begun (a
+        first step, which may be empty), its first unsettled item was the only one started: that one
+        is charged a crash, and dies `worker_lost` at CRASHES_MAX.
         Staged parcels are dropped. In a cancelled job unsettled items end cancelled instead.
         """
 

@@ -26,6 +26,11 @@ async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Set
     await yard.until(lambda: work.lost or yard.draining or set(yard.held) == {work.fence})
     revoked = await _revoke(work, crew)
     work.on_idle = lambda _: yard.tell()
+    if revoked and not (work.lost or yard.draining):
+        # An empty step says that the first suspect starts now: a claim lost before it charges nobody.
+        work.stop = 1
+        settler.soon(work)
+        await yard.until(lambda: work.lost or (work.step == 1 and work.sent is None))
     while revoked and work.next < count and not (work.lost or yard.draining):
         crew.start_alone(work)
         await yard.until(lambda: work.lost or work.idle)

@@ -351,7 +351,7 @@ def _counts(held: Held) -> dict[str, object]:
 def lose(tx: Transaction, held: Held, judge: Callable[[bool, Sequence[int], int], Charge]) -> None:
     """Settle an expired claim: its unsettled items come back as suspects, and one of them may be charged."""
     kept = _not_cancelled(tx, held, list(bits.indexes(held.unsettled)))
-    verdict = judge(bool(held.alone), kept, held.crashes)
+    verdict = judge(bool(held.alone and held.step), kept, held.crashes)
     revokes = (*held.revokes, held.fence)
     for index in verdict.dead:
         _end_dead(tx, held, Loss(index, "worker_lost", "crashes_max", attempts=held.attempt))

@@ -117,6 +117,16 @@ class LosingContract:
         assert (await bench.tally(job, "read")).dead == 0
         assert await bench.drain(job) is JobState.FINISHED
 
+    async def test_a_suspect_that_nobody_began_with_is_never_charged(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 2})
+        await bench.lose("read")
+        for _ in range(CRASHES_MAX + 1):
+            await bench.grant("read", hold_s=bench.passage.brief_s)
+            await bench.past_brief()
+            assert (await bench.sweep()).lost
+        assert (await bench.tally(job, "read")).dead == 0
+        assert await bench.drain(job) is JobState.FINISHED
+
     async def test_a_culprit_dies_at_its_last_allowed_crash_and_not_before(self, bench: Bench) -> None:
         job = await bench.submit(PLAIN, {"read": 1})
         await bench.lose("read")

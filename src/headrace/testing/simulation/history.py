@@ -177,12 +177,13 @@ class History:
                     self.found("L3", f"{expected} were sent in generation {generation}, {len(new)} are in", spec.name)
 
     def check_losses(self, letters: Sequence[DeadView], graph: Graph) -> None:
-        """Only an item that was the first unsettled of enough lost claims that ran alone dies of lost workers."""
+        """Only an item that was the first unsettled of enough lost claims that ran alone, and had begun, dies."""
         for letter in letters:
             if letter.reason != "worker_lost":
                 continue
             item = (letter.job, letter.generation, graph.position(letter.stage), letter.seq)
-            alone = [h for h in self.holdings.values() if h.claim.alone and not h.ended and h.unsettled[:1] == [item]]
+            begun = [h for h in self.holdings.values() if h.claim.alone and h.step and not h.ended]
+            alone = [h for h in begun if h.unsettled[:1] == [item]]
             if len(alone) < CRASHES_MAX:
                 self.found("L1", f"died of lost workers after {len(alone)} losses of its own", item)
 

@@ -1,7 +1,8 @@
 -- What any worker does for everybody: end expired claims, overdue externals, and what retention has let go.
 
--- Settle an expired claim: its unsettled items come back as suspects. If the claim ran alone, its first unsettled item
--- was the only one started, and that one is charged: it dies at crashes_max. The answer is whether the chunk ended.
+-- Settle an expired claim: its unsettled items come back as suspects. If the claim ran alone and had begun, its first
+-- unsettled item was the only one started, and that one is charged: it dies at crashes_max. The answer is whether the
+-- chunk ended.
 CREATE FUNCTION headrace.lose(claim headrace.claim, crashes_max integer) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     state headrace.chunk_state;
@@ -20,7 +21,7 @@ BEGIN
     place.due_at := NULL;
     place.suspect := true;
     place.revokes := coalesce(state.revokes, '{}') || claim.fence;
-    IF claim.alone AND cardinality(kept) > 0 THEN
+    IF claim.alone AND claim.step > 0 AND cardinality(kept) > 0 THEN
         IF state.crashes + 1 >= crashes_max THEN
             claim := headrace.end_dead(claim, state, jsonb_build_array(jsonb_build_object(
                 'index', kept[1], 'reason', 'worker_lost', 'rule', 'crashes_max', 'error', '', 'attempts',
