@@ -31,11 +31,12 @@ class Claim:
     """A slice `[lo, hi)` of one chunk, held under one fence until the hold time passes.
 
     `payload` is the msgpack of its items one after another, `ends[i]` where item i ends. `alone`
-    marks suspects: the holder runs them one at a time with nothing else started in its process. It settles
-    an empty step before it starts the first, and each before it starts the next. `cursors` maps an index of this claim to what an earlier
-    holder of that item committed. `tallies` is what a barrier's handler gets to see: by stage, the
-    counts of this generation and of all generations together. `revokes` are the fences of lost claims that held
-    these items: a conditional sink is told before the handler runs.
+    marks suspects: the holder runs them one at a time with nothing else started in its process. It
+    settles an empty step before it starts the first, and each before it starts the next. `cursors`
+    maps an index of this claim to what an earlier holder of that item committed. `tallies` is what a
+    barrier's handler gets to see: by stage, the counts of this generation and of all generations
+    together. `revokes` are the fences of lost claims that held these items: a conditional sink is
+    told before the handler runs.
     """
 
     fence: int
