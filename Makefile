@@ -1,7 +1,7 @@
 # Needs the environment that ./test makes.
 PYTHON = .venv/bin/python
 
-.PHONY: check test simulate bench
+.PHONY: check test simulate torture bench
 
 check:
 	$(PYTHON) -m ruff check .
@@ -15,6 +15,11 @@ test:
 
 simulate:
 	$(PYTHON) -m pytest -q tests/simulation
+
+# Hours on two cores: the proofs of ./test at their full size.
+torture:
+	$(PYTHON) -m headrace.testing.simulation --seeds 100000
+	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills
 
 bench:
 	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json

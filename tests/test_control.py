@@ -8,6 +8,7 @@ import pytest
 
 import headrace
 from headrace import control
+from headrace.core.claims import Want
 from headrace.core.jobs import JobFilter
 from headrace.runtime.engine import Engine
 
@@ -71,3 +72,16 @@ async def test_work_without_a_handler_is_named(engine: Engine) -> None:
     left = await control.unwanted(engine.store, [("numbers", "other")])
     assert [(work.job, work.stage, work.waiting) for work in left] == [(job, "work", 1)]
     assert await control.unwanted(engine.store, [("numbers", "work")]) == []
+
+
+async def test_a_stage_that_nobody_takes_from_is_named_after_a_while(engine: Engine) -> None:
+    flow = numbers()
+    first = await engine.job(await engine.submit_many(flow, range(3)))
+    second = await engine.job(await engine.submit_many(flow, range(4)))
+    assert await control.unattended(engine.store, first.submitted_at) == []
+    (left,) = await control.unattended(engine.store, second.submitted_at + 1)
+    assert left == control.Unattended("numbers", "work", 7, first.submitted_at)
+    await engine.pause(first.id)
+    assert [left.waiting for left in await control.unattended(engine.store, second.submitted_at + 1)] == [4]
+    await engine.store.claim("worker", [Want("numbers", "work", 1, 1)], 30.0)
+    assert await control.unattended(engine.store, second.submitted_at + 1) == []

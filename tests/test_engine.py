@@ -14,8 +14,9 @@ import headrace
 from headrace.core.claims import Want
 from headrace.core.errors import SchemaMismatch, Unknown
 from headrace.core.jobs import Submission, Submitted
-from headrace.runtime.engine import UPLOAD_BYTES, Engine
+from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
+from headrace.runtime.submitting import UPLOAD_BYTES
 from headrace.wiring import open_store
 
 

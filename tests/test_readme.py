@@ -1,4 +1,4 @@
-"""What the README shows is run, in both languages."""
+"""What the README and the pages of `docs/` show is run; the page about PostgreSQL by the tests that have a server."""
 
 from __future__ import annotations
 
@@ -6,18 +6,41 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pages import ROOT, Command, Reader, block
 
-ROOT = Path(__file__).resolve().parent.parent
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/choreography.md")
+PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 
-def block(name: str, language: str, number: int = 0) -> str:
-    text = (ROOT / name).read_text("utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[number]
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_shows_is_run(
+    page: str, tmp_path: Path, headrace_command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(tmp_path, headrace_command, capfd)
+    reader.follow(page)
+    assert "python" in reader.seen
+
+
+def test_every_page_is_run_by_some_test() -> None:
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs").iterdir()} == {*PAGES, "docs/postgres.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/postgres.md", "README.md"])
+def test_pages_use_public_names_only(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    used = set(re.findall(r"(?:from|import) (headrace[\w.]*)", text))
+    assert used <= PUBLIC
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/postgres.md", "README.md", "README.vi.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    here = (ROOT / page).parent
+    links = [link for link in LINK.findall((ROOT / page).read_text("utf-8")) if "://" not in link]
+    assert [link for link in links if not (here / link).exists()] == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.vi.md"])

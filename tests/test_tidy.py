@@ -34,7 +34,7 @@ MACHINE_PATHS = re.compile("/ho" + r"me/|/ro" + r"ot/|/wo" + r"rk/|/Us" + "ers/"
 SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH|BEGIN)\b")
 TEXT_FILES = [
     path
-    for pattern in ("*.md", "*.toml", "*.txt", "Makefile", "run", "test", ".ci/*", "src/**/*.sql")
+    for pattern in ("*.md", "docs/*.md", "*.toml", "*.txt", "Makefile", "run", "test", ".ci/*", "src/**/*.sql")
     for path in sorted(ROOT.glob(pattern))
     if path.is_file()
 ]

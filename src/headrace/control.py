@@ -36,6 +36,16 @@ class Unwanted:
     waiting: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unattended:
+    """A stage in which items wait and of which nobody holds any; `oldest_at` is when its oldest job was submitted."""
+
+    flow: str
+    stage: str
+    waiting: int
+    oldest_at: float
+
+
 async def every_job(inspector: Inspector, which: JobFilter) -> AsyncIterator[JobView]:
     """All jobs that match, newest first, page by page: a limit of 0 means no limit."""
     left = which.limit or None
@@ -110,3 +120,21 @@ async def unwanted(inspector: Inspector, known: Iterable[tuple[str, str]]) -> li
                 continue
             found.append(Unwanted(view.id, view.flow, spec.name, tally.waiting))
     return found
+
+
+async def unattended(inspector: Inspector, before: float) -> list[Unattended]:
+    """Stages with waiting items that nobody holds any of, in jobs that were submitted before this moment."""
+    held: set[tuple[str, str]] = set()
+    waiting: dict[tuple[str, str], Unattended] = {}
+    async for view in every_job(inspector, JobFilter(state=JobState.OPEN, limit=0)):
+        for spec in view.graph.stages:
+            tally, place = view.stages.get(spec.name), (view.flow, spec.name)
+            if tally is None or spec.kind is Kind.EXTERNAL:
+                continue
+            if tally.held:
+                held.add(place)
+            if tally.waiting and not view.paused and view.submitted_at < before:
+                so_far = waiting.get(place, Unattended(*place, 0, view.submitted_at))
+                oldest_at = min(so_far.oldest_at, view.submitted_at)
+                waiting[place] = Unattended(*place, so_far.waiting + tally.waiting, oldest_at)
+    return [found for place, found in waiting.items() if place not in held]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
-from headrace.ports.backend import Backend
+from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
@@ -114,7 +115,7 @@ class Schema(Protocol):
     def text(self) -> list[tuple[str, str]]: ...
 
 
-async def open_store(url: str) -> Backend:
+async def open_store(url: str) -> Parts:
     """Open the store that a URL names."""
     address = parse(url)
     if address.service is Service.SQLITE:
@@ -125,6 +126,22 @@ async def open_store(url: str) -> Backend:
     from headrace.adapters.postgres import PostgresStore
 
     return await PostgresStore.open(address.location)
+
+
+async def examine(url: str) -> list[Check]:
+    """Look at a store and where it is kept, without opening, making or changing anything. Nothing is to be seen of one
+    in memory."""
+    address = parse(url)
+    if address.in_memory:
+        return []
+    if address.service is Service.SQLITE:
+        from headrace.adapters.sqlite.examining import examine as examine_file
+
+        return await examine_file(address.location)
+    _need_postgres()
+    from headrace.adapters.postgres.examining import examine as examine_server
+
+    return await examine_server(address.location)
 
 
 @asynccontextmanager

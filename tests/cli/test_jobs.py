@@ -103,7 +103,7 @@ def test_the_doctor_names_work_that_nobody_wants(headrace_command: Command, here
 
 
 def test_the_doctor_makes_no_store(here: Path, answer: Answer) -> None:
-    assert answer("doctor")["checks"][-1]["state"] == "warn"
+    assert answer("doctor")["checks"][-1]["state"] == "warning"
     assert not (here / "headrace.db").exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.adapters.sqlite import InlineDatabase, SqliteStore
 from headrace.core.claims import Settlement
-from headrace.core.errors import NotFound
+from headrace.core.errors import Conflict, NotFound
 from headrace.core.tally import JobState
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, InspectorContract, OperationsContract, StoreContract
@@ -116,8 +116,21 @@ class TestSqliteTime(Timed):
         await bench.sweep()
         clock.advance(120.0)
         await bench.sweep()
-        await bench.submit(PLAIN, {"read": 1}, job="upload", uploaded=True)
+        with pytest.raises(Conflict):
+            await bench.submit(PLAIN, {"read": 1}, job="upload", uploaded=1)
+        await bench.submit(PLAIN, {"read": 1}, job="upload")
         assert (await bench.tally("upload", "read")).total == 1
+
+    async def test_a_clock_that_jumps_days_drops_nothing_that_a_live_claim_staged(
+        self, bench: Bench, clock: ManualClock
+    ) -> None:
+        job = await bench.submit(flow(work("a", "b"), work("b")), {"a": 1})
+        claim = await bench.claim("a")
+        assert await bench.send(claim.fence, parcel("b", 3))
+        clock.jump_wall(3 * 86_400.0)
+        await bench.sweep()
+        await bench.accept(claim, flips=(0,))
+        assert (await bench.tally(job, "b")).total == 3
 
     async def test_everything_of_a_job_is_gone_after_thirty_days(self, bench: Bench, clock: ManualClock) -> None:
         job = await bench.submit(PLAIN, {"read": 1}, key="k", digest="d")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import killed_flows
+import pytest
 from killed_flows import Crew
 
 from headrace import connect
@@ -15,10 +16,14 @@ WITHIN_S = 2.0
 STARTED_S_MAX = 30.0
 
 
-async def test_ten_items_of_another_tenant_end_within_two_seconds(sqlite_url: str, crew: Crew) -> None:
-    async with connect(sqlite_url) as engine:
+@pytest.mark.parametrize("where", ["sqlite_url", "postgres_url"])
+async def test_ten_items_of_another_tenant_end_within_two_seconds(
+    request: pytest.FixtureRequest, crew: Crew, where: str
+) -> None:
+    url: str = request.getfixturevalue(where)
+    async with connect(url) as engine:
         crowd = await engine.submit_many(killed_flows.SLOW, range(CROWD), tenant="crowd")
-        crew(sqlite_url, "SLOW", 2)
+        crew(url, "SLOW", 2)
         async with asyncio.timeout(STARTED_S_MAX):
             while (await engine.job(crowd)).stages["nap"].done < 100:
                 await asyncio.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from headrace.testing.rig.workers import WorkerProcesses
 from headrace.testing.witness import Witness
 
 T = TypeVar("T")
-KILLS = 50
-FREEZES = 3
-STOPS = 5
+# `make torture` asks for many times as much.
+TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
+KILLS = 50 * TIMES
+FREEZES = 3 * TIMES
+STOPS = 5 * TIMES
 ROOTS = 25
 JOB_S_MAX = 90.0
 PATIENCE = 200

@@ -10,14 +10,19 @@ import pytest
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Owner
-from headrace.core.claims import Claim, Settlement, Want
-from headrace.core.jobs import Submission
+from headrace.core.claims import Claim, Loss, Settlement, Want
+from headrace.core.jobs import DeadFilter, Submission
 from headrace.core.recount import recount
 from headrace.core.tally import JobState
 from headrace.testing.contracts.bench import Flow, barrier, flow, parcel, work
 
 JOIN = flow(work("a", "c"), work("b", "c"), work("c"), barrier("end", "c"))
 PAIR = flow(work("a", "b"), work("b"))
+LAST_LOOK = "EXIT WHEN locked = (SELECT count(*) FROM headrace.chunk_state s WHERE s.job = job_id AND s.open);"
+QUEUE = """WITH RECURSIVE behind (pid, place) AS (
+    SELECT %s::integer, 0 UNION SELECT a.pid, b.place + 1 FROM behind b, pg_stat_activity a
+     WHERE a.datname = current_database() AND b.pid = ANY (pg_blocking_pids(a.pid)))
+    SELECT max(place) FROM behind"""
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
@@ -35,9 +40,21 @@ class Gatekeeper:
     def hold_chunks(self, job: str) -> None:
         self._holder.execute("SELECT 1 FROM headrace.chunk_state WHERE job = %s FOR UPDATE", (job,))
 
+    def hold_chunk(self, job: str, stage: int) -> None:
+        """The oldest one of a stage."""
+        sql = """SELECT 1 FROM headrace.chunk_state WHERE job = %s AND position = %s
+                  ORDER BY id LIMIT 1 FOR UPDATE"""
+        self._holder.execute(sql, (job, stage))
+
     async def waiting(self, count: int) -> None:
         async with asyncio.timeout(20):
             while self._watcher.execute(WAITING).fetchone() != (count,):
+                await asyncio.sleep(0.005)
+
+    async def queue_of(self, length: int) -> None:
+        """Until somebody waits for one who waits for this holder, or so on."""
+        async with asyncio.timeout(20):
+            while self._watcher.execute(QUEUE, (self._holder.info.backend_pid,)).fetchone() != (length,):
                 await asyncio.sleep(0.005)
 
     def let_go(self) -> None:
@@ -50,6 +67,13 @@ class Gatekeeper:
 
 @pytest.fixture
 def gatekeeper(postgres_url: str) -> Iterator[Gatekeeper]:
+    gatekeeper = Gatekeeper(postgres_url)
+    yield gatekeeper
+    gatekeeper.close()
+
+
+@pytest.fixture
+def second_gatekeeper(postgres_url: str) -> Iterator[Gatekeeper]:
     gatekeeper = Gatekeeper(postgres_url)
     yield gatekeeper
     gatekeeper.close()
@@ -144,9 +168,106 @@ async def test_a_cancel_that_waits_for_a_settlement_cancels_what_it_sent(
 async def test_a_cancel_that_looks_once_would_miss_what_was_sent(
     postgres_url: str, store: PostgresStore, other: PostgresStore, gatekeeper: Gatekeeper
 ) -> None:
-    _break(postgres_url, "cancel", "EXIT WHEN NOT marked;", "EXIT;")
+    _break(postgres_url, "cancel", "PERFORM headrace.lock_open(job_id);", "")
     with pytest.raises(AssertionError):
         await test_a_cancel_that_waits_for_a_settlement_cancels_what_it_sent(store, other, gatekeeper)
+
+
+async def test_a_cancel_sees_what_is_sent_while_it_waits_and_sent_on_from_there(
+    store: PostgresStore, other: PostgresStore, gatekeeper: Gatekeeper, second_gatekeeper: Gatekeeper
+) -> None:
+    declared = flow(work("a", "b"), work("b", "c"), work("c"))
+    await store.submit(Submission("j", declared.name, declared.graph, (parcel("a", 2), parcel("a", 2))))
+    _, later = [await _claimed(store, declared, "a") for _ in range(2)]
+    gatekeeper.hold_chunk("j", 0)
+    cancel = asyncio.create_task(other.cancel("j"))
+    await gatekeeper.waiting(1)
+    await store.settle([Settlement(later.fence, 1, done=0b11, sends=(parcel("b", 2),))])
+    sent = await _claimed(store, declared, "b")
+    second_gatekeeper.hold_stage("j", 1)
+    settle = asyncio.create_task(store.settle([Settlement(sent.fence, 1, done=0b11, sends=(parcel("c", 5),))]))
+    await gatekeeper.waiting(2)
+    gatekeeper.let_go()
+    # The cancel waits for the settlement now, and that one for the gatekeeper.
+    await second_gatekeeper.queue_of(2)
+    second_gatekeeper.let_go()
+    assert (await cancel, (await settle)[0].accepted) == (True, True)
+    view = await store.job("j")
+    assert (view.stages["c"].cancelled, view.stages["c"].waiting) == (5, 0)
+    assert recount(await store.audit("j")) == []
+
+
+async def test_a_cancel_without_a_last_look_would_miss_what_was_sent_on(
+    postgres_url: str,
+    store: PostgresStore,
+    other: PostgresStore,
+    gatekeeper: Gatekeeper,
+    second_gatekeeper: Gatekeeper,
+) -> None:
+    _break(postgres_url, "lock_open", LAST_LOOK, "EXIT;")
+    with pytest.raises(AssertionError):
+        await test_a_cancel_sees_what_is_sent_while_it_waits_and_sent_on_from_there(
+            store, other, gatekeeper, second_gatekeeper
+        )
+
+
+@pytest.mark.parametrize("verb", ["cancel", "pause", "resume"])
+async def test_a_verb_that_waits_for_the_last_chunk_reaches_what_it_sent(
+    store: PostgresStore, other: PostgresStore, gatekeeper: Gatekeeper, verb: str
+) -> None:
+    await store.submit(Submission("j", PAIR.name, PAIR.graph, (parcel("a", 2),)))
+    claim = await _claimed(store, PAIR, "a")
+    if verb == "resume":
+        await store.pause("j")
+    gatekeeper.hold_stage("j", PAIR.graph.position("a"))
+    settle = asyncio.create_task(store.settle([Settlement(claim.fence, 1, done=0b11, sends=(parcel("b", 5),))]))
+    await gatekeeper.waiting(1)
+    operated = asyncio.create_task(getattr(other, verb)("j"))
+    await gatekeeper.waiting(2)
+    gatekeeper.let_go()
+    ((answer,), changed) = await asyncio.gather(settle, operated)
+    assert (answer.accepted, changed) == (True, True)
+    granted = sum(c.count for c in (await store.claim("w", [Want(PAIR.name, "b", 9, 9)], 60.0)).claims)
+    view = await store.job("j")
+    assert (granted, view.paused) == (5 if verb == "resume" else 0, verb == "pause")
+    assert view.stages["b"].cancelled == (5 if verb == "cancel" else 0)
+    assert recount(await store.audit("j")) == []
+
+
+@pytest.mark.parametrize("verb", ["cancel", "pause", "resume"])
+async def test_a_verb_that_waits_for_the_last_chunk_reaches_the_barrier_it_opened(
+    store: PostgresStore, other: PostgresStore, gatekeeper: Gatekeeper, verb: str
+) -> None:
+    declared = flow(work("a"), barrier("end", "a"))
+    await store.submit(Submission("j", declared.name, declared.graph, (parcel("a", 2),)))
+    claim = await _claimed(store, declared, "a")
+    if verb == "resume":
+        await store.pause("j")
+    gatekeeper.hold_stage("j", declared.graph.position("a"))
+    settle = asyncio.create_task(store.settle([Settlement(claim.fence, 1, done=0b11)]))
+    await gatekeeper.waiting(1)
+    operated = asyncio.create_task(getattr(other, verb)("j"))
+    await gatekeeper.waiting(2)
+    gatekeeper.let_go()
+    assert await operated
+    await settle
+    granted = (await store.claim("w", [Want(declared.name, "end", 9, 9)], 60.0)).claims
+    assert len(granted) == (verb == "resume")
+    assert ((await store.job("j")).state is JobState.CANCELLED) == (verb == "cancel")
+    assert recount(await store.audit("j")) == []
+
+
+async def test_a_stop_that_comes_late_does_not_touch_the_next_generation(
+    postgres_url: str, store: PostgresStore
+) -> None:
+    declared = flow(work("a", stop_early=True))
+    await store.submit(Submission("j", declared.name, declared.graph, (parcel("a", 2),)))
+    claim = await _claimed(store, declared, "a")
+    await store.settle([Settlement(claim.fence, 1, done=0b01, dead=(Loss(1, "broken"),))])
+    assert await store.redrive(DeadFilter(job="j")) == 1
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert connection.execute("SELECT headrace.cancel('j', 2::smallint)").fetchone() == (False,)
+    assert (await store.job("j")).stages["a"].waiting == 1
 
 
 async def test_a_settlement_that_waits_for_a_cancel_sends_cancelled_items(

@@ -93,7 +93,7 @@ async def test_recorded_statements_are_there_exactly_for_done_items(
 ) -> None:
     flow, calls = Flow("shop"), Counter[int]()
 
-    @flow.stage(retry=RetryPolicy(attempts_max=2, first_s=0), tolerate=1)
+    @flow.stage(transaction="recorded", retry=RetryPolicy(attempts_max=2, first_s=0), tolerate=1)
     async def pay(number: int, context: Context) -> None:
         calls[number] += 1
         context.sql(CHARGE, (number,))

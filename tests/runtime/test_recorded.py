@@ -54,7 +54,7 @@ def effects(path: str) -> list[int]:
 async def test_an_effect_is_in_the_table_exactly_when_its_item_is_done(bench: Bench, path: str) -> None:
     flow, calls = Flow("digest"), Counter[int]()
 
-    @flow.stage(feeds="two", retry=RetryPolicy(attempts_max=2, first_s=0), tolerate=2)
+    @flow.stage(transaction="recorded", feeds="two", retry=RetryPolicy(attempts_max=2, first_s=0), tolerate=2)
     async def one(number: int, context: Context, out: Out) -> None:
         calls[number] += 1
         context.sql(INSERT, (number,))
@@ -75,7 +75,7 @@ async def test_an_effect_is_in_the_table_exactly_when_its_item_is_done(bench: Be
 async def test_each_item_of_a_list_records_for_itself(bench: Bench, path: str) -> None:
     flow = Flow("digest")
 
-    @flow.stage(batch=20, batch_wait_s=0.1, retry=ONCE, tolerate=1)
+    @flow.stage(transaction="recorded", batch=20, batch_wait_s=0.1, retry=ONCE, tolerate=1)
     async def one(numbers: list[Number], context: Context) -> None:
         with pytest.raises(CallerError, match="many items"):
             context.sql(INSERT, (1,))
@@ -90,7 +90,7 @@ async def test_each_item_of_a_list_records_for_itself(bench: Bench, path: str) -
 async def test_a_statement_on_the_account_itself_is_refused(bench: Bench) -> None:
     flow = Flow("digest")
 
-    @flow.stage(retry=ONCE)
+    @flow.stage(transaction="recorded", retry=ONCE)
     async def one(number: int, context: Context) -> None:
         context.sql("DELETE FROM job")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,23 +13,15 @@ import typer
 from headrace import __version__, control
 from headrace.cli.failures import Exit
 from headrace.cli.session import Session, of
-from headrace.core.errors import HeadraceError
+from headrace.core.checks import Check, Health, bad, fine, warning
+from headrace.core.errors import HeadraceError, OperatorError, TryAgain
 
 if TYPE_CHECKING:
     from headrace.ports.backend import Backend
     from headrace.settings import Settings
 
-_MARKS = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "bad": "[red]bad [/]"}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at: `state` is ok, warn or bad."""
-
-    name: str
-    state: str
-    found: str
-    hint: str = ""
+UNATTENDED_S = 60.0
+_MARKS = {Health.OK: "[green]ok     [/]", Health.WARNING: "[yellow]warning[/]", Health.BAD: "[red]bad    [/]"}
 
 
 def register(app: typer.Typer) -> None:
@@ -42,48 +34,53 @@ def doctor(
 ) -> int:
     """Check the surroundings, and say what to do.
 
-    Looks at versions, settings, the store, its workers and whether anybody wants the open work.
+    Looks at versions, settings, the store and where it is kept, its workers, and whether anybody wants the open work.
+    Exit code 1 if anything is bad. Changes nothing.
     """
     import asyncio
 
     session = of(context)
     checks = asyncio.run(_checks(session, flows or []))
-    healthy = all(check.state != "bad" for check in checks)
+    healthy = all(check.state is not Health.BAD for check in checks)
 
     def show(console: Any) -> None:
         for check in checks:
             console.print(f"{_MARKS[check.state]}  {check.name}: ", end="")
             console.print(check.found, markup=False)
             if check.hint:
-                console.print(f"      → {check.hint}", markup=False)
+                console.print(f"         → {check.hint}", markup=False)
 
     session.answer({"healthy": healthy, "checks": [asdict(check) for check in checks]}, show)
     return Exit.OK if healthy else Exit.FAILED
 
 
 async def _checks(session: Session, flows: Sequence[str]) -> list[Check]:
-    from headrace.wiring import driver_version, missing, open_store, redacted
+    from headrace.wiring import driver_version, examine, missing, open_store, redacted
 
-    checks = [Check("versions", "ok", f"headrace {__version__}, Python {platform.python_version()}")]
+    checks = [fine("versions", f"headrace {__version__}, Python {platform.python_version()}")]
     try:
         settings = session.settings()
-        checks.append(Check("driver", "ok", driver_version(settings.store)))
-        checks.append(Check("settings", "ok", f"store {redacted(settings.store)}, hold {settings.hold_s:g} s"))
+        checks.append(fine("driver", driver_version(settings.store)))
+        checks.append(fine("settings", f"store {redacted(settings.store)}, hold {settings.hold_s:g} s"))
         if missing(settings.store):
-            return [*checks, Check("store", "warn", "there is none yet", "headrace jobs submit … makes it")]
-        checks += [check async for check in _frozen_writer(settings)]
+            return [*checks, warning("store", "there is none yet", "headrace jobs submit … makes it")]
+        checks += [*_frozen_writer(settings), *await examine(settings.store)]
+        if any(check.name in ("store", "schema", "role") and check.state is not Health.OK for check in checks):
+            return checks
         store = await open_store(settings.store)
     except HeadraceError as error:
-        return [*checks, Check("store", "bad", str(error), error.hint)]
+        return [*checks, bad("store", str(error), error.hint)]
     try:
-        checks.append(Check("store", "ok", "opens, and its schema is the one this code needs"))
+        checks.append(fine("store", "opens"))
         checks += [check async for check in _work(store, flows)]
+    except (OperatorError, TryAgain) as error:
+        checks.append(bad("store", str(error), error.hint))
     finally:
         await store.close()
     return checks
 
 
-async def _frozen_writer(settings: Settings) -> AsyncIterator[Check]:
+def _frozen_writer(settings: Settings) -> Iterator[Check]:
     """On SQLite a process frozen inside a write stops everybody; nobody but its own supervisor may kill it."""
     from headrace.runtime.seams import RealClock
     from headrace.runtime.supervisor import stuck_writer
@@ -94,28 +91,43 @@ async def _frozen_writer(settings: Settings) -> AsyncIterator[Check]:
         return
     pid = stuck_writer(Path(f"{address.location}-writer"), RealClock().monotonic() - settings.hold_s / 3)
     if pid is not None:
-        yield Check("writer", "bad", f"process {pid} is frozen inside a write and stops the store", f"kill -9 {pid}")
+        yield bad("writer", f"process {pid} is frozen inside a write and stops the store", f"kill -9 {pid}")
     else:
-        yield Check("writer", "ok", "nobody is stuck inside a write")
+        yield fine("writer", "nobody is stuck inside a write")
 
 
 async def _work(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
     workers = await store.workers()
-    idle = await control.idle(store)
     if workers:
         names = ", ".join(f"{worker.host}:{worker.pid} ({worker.claims} claims)" for worker in workers)
-        yield Check("workers", "ok", names)
-    elif idle:
-        yield Check("workers", "ok", "none, and no job is open")
+        yield fine("workers", names)
+        async for check in _unattended(store):
+            yield check
+    elif await control.idle(store):
+        yield fine("workers", "none, and no job is open")
     else:
-        yield Check("workers", "warn", "none, and jobs are open", "headrace worker app:flow")
+        yield warning("workers", "none, and jobs are open", "headrace worker app:flow")
     if flows:
-        from headrace.cli.flows import load_flows
+        async for check in _handlers(store, flows):
+            yield check
 
-        known = {(flow.name, spec.name) for flow in load_flows(flows) for spec in flow.graph.stages}
-        left = await control.unwanted(store, known)
-        for work in left:
-            found = f"job {work.job}: no handler for {work.flow}/{work.stage} ({work.waiting:,} waiting)"
-            yield Check("handlers", "warn", found, "start a worker with the code that submitted it")
-        if not left:
-            yield Check("handlers", "ok", "every open stage has a handler")
+
+async def _unattended(store: Backend) -> AsyncIterator[Check]:
+    """A worker does not say which flows it has; work that nobody touches for a while does."""
+    from headrace.runtime.seams import RealClock
+
+    for left in await control.unattended(store, RealClock().wall() - UNATTENDED_S):
+        found = f"{left.waiting:,} items wait in {left.flow}/{left.stage} and nobody holds any"
+        yield warning("stages", found, "do the workers have this flow? (items that are not due yet wait as well)")
+
+
+async def _handlers(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
+    from headrace.cli.flows import load_flows
+
+    known = {(flow.name, spec.name) for flow in load_flows(flows) for spec in flow.graph.stages}
+    left = await control.unwanted(store, known)
+    for work in left:
+        found = f"job {work.job}: no handler for {work.flow}/{work.stage} ({work.waiting:,} waiting)"
+        yield warning("handlers", found, "start a worker with the code that submitted it")
+    if not left:
+        yield fine("handlers", "every open stage has a handler")

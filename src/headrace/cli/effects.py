@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ def effects(
     session = of(context)
 
     async def work(engine: Engine) -> list[EffectLine]:
-        return await _read(engine, _sinks(source), f"{job}/" if job else "", (left_behind, limit))
+        return await _read(engine, _sinks(source), job or "", (left_behind, limit))
 
     lines = session.call(work)
     session.answer([_document(line) for line in lines], lambda console: _show(console, lines))
@@ -55,18 +56,16 @@ def _sinks(source: str) -> list[Sink]:
     return [sink_at(source)]
 
 
-async def _read(engine: Engine, sinks: list[Sink], prefix: str, which: tuple[bool, int]) -> list[EffectLine]:
-    from headrace.runtime.effects import every_effect
-
+async def _read(engine: Engine, sinks: list[Sink], job: str, which: tuple[bool, int]) -> list[EffectLine]:
     only_left, limit = which
     found: list[EffectLine] = []
     for sink in sinks:
         try:
-            async for line in every_effect(sink, engine.store, prefix):
-                if len(found) >= limit:
-                    break
-                if line.left_behind or not only_left:
+            async with aclosing(engine.effects(sink, job, only_left)) as lines:
+                async for line in lines:
                     found.append(line)
+                    if len(found) >= limit:
+                        return found
         finally:
             await sink.close()
     return found

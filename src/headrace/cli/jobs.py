@@ -157,7 +157,7 @@ def cancel(
     stage, _, seq = item.rpartition("/")
     if not stage or not seq.isdigit():
         raise CallerError(f"--item {item!r} is not STAGE/SEQ", f"headrace jobs items {job} lists them")
-    _steer(context, job, "cancelled", lambda engine: engine.store.cancel_item(job, stage, int(seq)))
+    _steer(context, job, "cancelled", lambda engine: engine.cancel_item(job, stage, int(seq)))
 
 
 @app.command()

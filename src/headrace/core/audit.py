@@ -9,6 +9,8 @@ from headrace.core.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
+    """One stage of one generation, as its tally stands."""
+
     generation: int
     position: int
     name: str
@@ -45,6 +47,8 @@ class ChunkRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
+    """A slice `[lo, hi)` of one chunk, with the ends that its holder has settled."""
+
     fence: int
     chunk: int
     lo: int
@@ -60,6 +64,8 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True)
 class DeadRow:
+    """A dead letter: which item of which stage died in which generation."""
+
     generation: int
     position: int
     seq: int

@@ -114,7 +114,9 @@ class Settlement:
     visible with it, and so do the parcels staged earlier under this fence whose numbers are in
     `flips`. `cursor` is (index, cursor) of a streaming item. `end` ends the claim: staged parcels
     that were never flipped are dropped, and items without an outcome go back to waiting at once,
-    with no attempt spent. `statements` are applied in the same transaction, after the fence was checked.
+    with no attempt spent. `back` gives items back while the claim goes on: from that index on
+    nothing was started, and nothing of it belongs to the claim any more. `statements` are applied in
+    the same transaction, after the fence was checked.
     """
 
     fence: int
@@ -126,12 +128,13 @@ class Settlement:
     flips: tuple[int, ...] = ()
     cursor: tuple[int, bytes] | None = None
     end: bool = True
+    back: int | None = None
     statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`accepted`, or the reason why nothing of it was applied: `lost`, `out_of_step`,
+    """`accepted`, or the reason why nothing of it was applied: `lost` (or what it flips is), `out_of_step`,
     `sealed:<stage>`, `unknown:<stage>` (not one that the sender feeds), or `statements`: those of the items
     in `faults`, as (index, error), cannot be applied, and all others could."""
 

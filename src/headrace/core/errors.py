@@ -8,7 +8,8 @@ HeadraceError
 │   ├── TooLarge             over a named limit
 │   ├── NotFound             no such job, item, dead letter
 │   ├── Conflict             it contradicts what was accepted before
-│   └── ClaimLost            somebody else holds the item now
+│   ├── ClaimLost            somebody else holds the item now
+│   └── TransactionEnded     a handler ended a transaction that was not its own
 ├── OperatorError        the operator: the surroundings are wrong
 │   ├── Unreachable          the store does not answer
 │   ├── SchemaMismatch       the store is older or newer than the code
@@ -65,6 +66,10 @@ class ClaimLost(CallerError):
     def __init__(self, message: str, fence: int = 0) -> None:
         super().__init__(message)
         self.fence = fence
+
+
+class TransactionEnded(CallerError):
+    """A handler ended the transaction it was given: what it did may stand, and its item is not done."""
 
 
 class OperatorError(HeadraceError):

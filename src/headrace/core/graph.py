@@ -101,6 +101,14 @@ class Graph:
         """How many other stages must close before this one is sealed."""
         return sum(position in self.arrows(index) for index in range(len(self.stages)))
 
+    def upstream(self, position: int) -> frozenset[int]:
+        """Positions of all stages from which an arrow leads here, over any number of others."""
+        found: set[int] = set()
+        for candidate in range(position - 1, -1, -1):
+            if any(target == position or target in found for target in self.arrows(candidate)):
+                found.add(candidate)
+        return frozenset(found)
+
     def dump(self) -> str:
         return json.dumps([asdict(spec) for spec in self.stages], separators=(",", ":"), sort_keys=True)
 

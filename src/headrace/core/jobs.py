@@ -18,8 +18,8 @@ class Submission:
     """A job to open. The same `job` again is the same submission.
 
     With `key`, one (tenant, flow, key) is one job: the same `digest` of the body gets the first
-    job, another digest is refused. `uploaded` says that parcels staged earlier under this job's id
-    belong to it as well.
+    job, another digest is refused. `uploaded` says how many parcels staged earlier under this job's id
+    belong to it as well: all of them must still be there.
     """
 
     job: str
@@ -32,7 +32,7 @@ class Submission:
     priority: int = 0
     delay_s: float = 0.0
     keep_s: float = KEEP_S
-    uploaded: bool = False
+    uploaded: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headrace.core.errors import CallerError, TooLarge
+from headrace.core.errors import CallerError, Conflict, NotFound, TooLarge
 from headrace.core.events import Event, check_event
 from headrace.core.parcels import KEY_CHARS_MAX
 
@@ -128,6 +128,15 @@ class Settle:
 
 
 Posting = Account | Expect | Seal | Settle
+
+
+def insist(posting: Posting, posted: Posted) -> Posted:
+    """A posting that nobody could look at the answer of: refused is an error. To open what is open is none."""
+    if posted.accepted or isinstance(posting, Account):
+        return posted
+    if posted.reason == ABSENT.reason:
+        raise NotFound(f"there is no account {posting.account}", "open it, in the same consequence or an earlier one")
+    raise Conflict(f"account {posting.account} refuses {type(posting).__name__.lower()}: {posted.reason}")
 
 
 def announcement(account: Account, tally: AccountTally) -> Event:

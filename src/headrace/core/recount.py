@@ -118,7 +118,7 @@ def _by_chunk(audit: JobAudit) -> defaultdict[int, list[ClaimRow]]:
 
 def _readable(audit: JobAudit, generation: int) -> bool:
     """Whether the chunks of this generation are still there to be counted."""
-    return not audit.pruned or (audit.open and generation == audit.generation)
+    return generation > audit.pruned
 
 
 def _check_orphans(audit: JobAudit) -> Iterator[Finding]:
@@ -305,7 +305,7 @@ def _check_finishes(audit: JobAudit) -> Iterator[Finding]:
         if finishes[generation] != closed:
             still = ", ".join(stage.name for stage in rows if not stage.closed) or "none"
             yield Finding("L4", f"{finishes[generation]} finish lines, open stages: {still}", where)
-        if events[generation] != finishes[generation] and not audit.pruned:
+        if events[generation] != finishes[generation]:
             yield Finding("E1", f"{finishes[generation]} finish lines, {events[generation]} events", where)
     if audit.open == bool(finishes[audit.generation]):
         says = "open" if audit.open else "ended"

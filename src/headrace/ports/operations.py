@@ -24,7 +24,9 @@ class Operations(Protocol):
     async def redrive(self, which: DeadFilter) -> int:
         """Open a new generation in each job with matching dead letters; the number of items taken up.
 
-        A job whose last generation is still open is left alone (`Conflict` when the filter names it)."""
+        A job whose last generation is still open is left alone (`Conflict` when the filter names it). An item is the
+        same item as before: it goes on from its cursor, and one that was in lost claims runs alone and revokes them.
+        The one item of a barrier or external stage enters when what is redriven before it has closed."""
 
     async def purge(self, which: DeadFilter) -> int:
         """Forget dead letters. The tallies keep counting them."""

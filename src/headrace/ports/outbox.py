@@ -48,4 +48,5 @@ class Outbox(Protocol):
 class Inbox(Protocol):
     async def consume(self, subscription: str, event_id: str, consequence: Consequence) -> Consumed:
         """Apply the consequence of a message, once per (subscription, event_id): inbox row and consequence are one
-        transaction. A consequence that the account refuses raises, and the message counts as not consumed."""
+        transaction. A consequence that the account or the ledger refuses raises, and the message counts as not
+        consumed: `NotFound` if it speaks of a job or an account that is not there."""

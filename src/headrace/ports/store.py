@@ -18,10 +18,14 @@ from headrace.core.parcels import Parcel
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What an adapter cannot do is said here, and the contract suite deselects by it."""
+    """What an adapter cannot do is said here, and the contract suite deselects by it.
+
+    `open_transactions`: it is an `OpenTransactions` too.
+    """
 
     durable: bool = True
     many_processes: bool = True
+    open_transactions: bool = False
 
 
 class Store(Protocol):

@@ -47,10 +47,10 @@ async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Set
 async def _revoke(work: Slice, crew: Crew) -> bool:
     """Tell the sinks of the stage. False: one of them cannot be told now, so the items go back for another time."""
     backoff = Backoff(crew.yard)
-    for sink in crew.stage.sinks if work.claim.revokes else ():
+    for revoke in crew.revokers if work.claim.revokes else ():
         for _ in range(REVOKE_TRIES):
             try:
-                await sink.revoke(work.claim.revokes)
+                await revoke(work.claim.revokes)
             except Exception as error:  # a sink may be anybody's
                 await backoff.wait("sink.failing", error)
             else:

@@ -21,6 +21,9 @@ from headrace.runtime.slices import Place, Slice
 if TYPE_CHECKING:
     from headrace.runtime.flow import Stage
 
+RECORDED, OPEN = "recorded", "open"
+"""What a stage may say of its transaction."""
+
 AHEAD_ITEMS = 2_000
 AHEAD_BYTES = 1024 * 1024
 
@@ -107,6 +110,11 @@ class Out:
             raise InvalidFlow(
                 f"stage {work.claim.stage!r}: out.commit() needs an async handler of one item",
                 "declare it `async def` with a single payload",
+            )
+        if work.stage.transaction == OPEN:
+            raise InvalidFlow(
+                f"stage {work.claim.stage!r}: what an open transaction sends becomes visible with it, not before",
+                "leave out.commit() away, or the open transaction",
             )
         return self._commit(work, cursor, None if cursor is None else encode_cursor(cursor))
 
@@ -213,15 +221,33 @@ class Context:
             raise CallerError(f"{item!r} is not one item of this batch", "give its index instead")
         place = Place()
         place.slice, place.index = batch.spots[position]
-        place.statements = self._place.statements
+        place.statements, place.connection = self._place.statements, self._place.connection
         return Context(place)
 
     def sql(self, statement: str, values: Sequence[object] = ()) -> None:
         """Record a statement on the application's own tables in the store's database. It is applied in the transaction
-        that settles this item as done, and never otherwise. If it cannot be applied, this attempt has failed."""
+        that settles this item as done, and never otherwise. If it cannot be applied, this attempt has failed. For
+        stages with `transaction="recorded"`."""
         work, index = self._item
+        if work.stage.transaction != RECORDED:
+            raise InvalidFlow(
+                f"stage {work.claim.stage!r} does not say that its handler records statements",
+                'declare it with transaction="recorded"',
+            )
         self._place.statements.append((work, Statement(index, statement, tuple(values))))
         self._place.loaded = True
+
+    @property
+    def connection(self) -> Any:
+        """The connection of the open transaction that this handler runs in, of a stage with `transaction="open"`: a
+        psycopg `AsyncConnection`, or a `Connection` in a handler that is not async. What is done with it is committed
+        with the settlement of the handler's items, or not at all. `connection.transaction()` is a savepoint."""
+        if self._place.connection is None:
+            raise InvalidFlow(
+                f"stage {self._slice.claim.stage!r} does not run in an open transaction",
+                'declare it with transaction="open"',
+            )
+        return self._place.connection
 
     @property
     def job(self) -> str:

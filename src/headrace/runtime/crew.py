@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from headrace.core.claims import Want
@@ -20,6 +20,7 @@ from headrace.runtime.slices import Place, Slice
 from headrace.runtime.verdicts import HandlerTimeout, record
 from headrace.runtime.yard import Why, Yard
 
+Revoke = Callable[[Sequence[int]], Awaitable[None]]
 AHEAD_S = 0.5
 REACH_S = 1.0
 SIZE_MAX = 16_384
@@ -38,6 +39,11 @@ class Crew:
         self._pace: float | None = None
         self._item_bytes = 0.0
         self._moved_at = 0.0
+
+    @property
+    def revokers(self) -> list[Revoke]:
+        """Who must hear of lost claims before an item of theirs runs again."""
+        return [sink.revoke for sink in self.stage.sinks]
 
     @property
     def unstarted(self) -> int:
@@ -85,7 +91,13 @@ class Crew:
         """Start nothing more: everything unstarted goes back."""
         queue, self.queue = self.queue, deque()
         for work in queue:
-            work.release()
+            self._release(work)
+
+    def _release(self, work: Slice) -> None:
+        """The rest of a slice goes back now, also while one of its items still runs."""
+        work.release()
+        if not work.idle:
+            self.streams.soon(work)
 
     def release_unreachable(self, now: float) -> None:
         """Give back what will not be reached soon: slices at the end of the queue, or all if nothing moves."""
@@ -99,7 +111,7 @@ class Crew:
             return
         reachable = max(least, self._pace * reach_s) if self._pace is not None else least
         while len(self.queue) > 1 and self.unstarted - self.queue[-1].unstarted >= reachable:
-            self.queue.pop().release()
+            self._release(self.queue.pop())
 
     def next_slice(self) -> Slice | None:
         while self.queue:
@@ -136,12 +148,15 @@ class Crew:
         return any(work.unstarted for work in self.queue)
 
     def _new_lane(self) -> Lane:
+        return self._item_lane()
+
+    def _item_lane(self) -> ItemLane:
         return ItemLane(self)
 
     def start_alone(self, work: Slice) -> None:
         """Start the next item of a slice in a lane of its own: if it never ends, only that lane is lost."""
         work.stop = work.next + 1
-        lane = ItemLane(self)
+        lane = self._item_lane()
         self._start(lane, lane.work(work))
 
     def _start(self, lane: Lane, work: Coroutine[Any, Any, None]) -> None:
@@ -169,7 +184,7 @@ class Crew:
     def watch(self, now: float) -> None:
         """Time out what takes too long, and give up lanes whose handler does not end when it is cancelled."""
         for lane in list(self.lanes):
-            if not lane.handling:
+            if not lane.handling or lane.settling:
                 continue
             if lane.why is not None:
                 if now - lane.interrupted_at >= self.yard.options.grace_s:
@@ -181,8 +196,7 @@ class Crew:
 
     def _abandon(self, lane: Lane) -> None:
         """Go on without a handler that does not end."""
-        lane.abandoned = True
-        lane.out.close()
+        lane.abandon()
         self.lanes.discard(lane)
         self.yard.observer.event("lane.abandoned", flow=self.stage.flow, stage=self.stage.name)
         timed_out = lane.why is Why.TIMEOUT

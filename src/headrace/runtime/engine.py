@@ -6,65 +6,111 @@ A submit whose answer was lost is sent again as it was: the job's id is made her
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
-from headrace.core.errors import CallerError, TooLarge, TryAgain
-from headrace.core.jobs import (
-    KEEP_S,
-    PRIORITY_MAX,
-    PRIORITY_MIN,
-    DeadFilter,
-    DeadView,
-    ItemView,
-    JobFilter,
-    JobView,
-    Submission,
-)
-from headrace.core.parcels import KEY_CHARS_MAX, PARCEL_ITEMS_MAX, Parcel
+from headrace.core.deliveries import Subscription
+from headrace.core.errors import CallerError, TryAgain
+from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
+from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
+from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState
-from headrace.ports.backend import Backend
-from headrace.runtime.codec import pack_values
+from headrace.ports.bus import Bus
+from headrace.ports.leases import Leases
+from headrace.ports.ledger import Ledger
+from headrace.ports.outbox import Inbox, Outbox
+from headrace.ports.parts import Parts, StoreBus
+from headrace.ports.sink import Sink
+from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.flow import Flow
+from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
+from headrace.runtime.pacing import PASSING
+from headrace.runtime.relay import Relay, RelayOptions
 from headrace.runtime.seams import Seams
+from headrace.runtime.serving import beside
+from headrace.runtime.submitting import (
+    UPLOAD_BYTES,
+    Digest,
+    SubmitOptions,
+    check_options,
+    composed,
+    parcels_of,
+    root_of,
+    submission,
+)
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 
 T = TypeVar("T")
 P = ParamSpec("P")
-UPLOAD_BYTES = 4 * 1024 * 1024
 RESENDS_MAX = 10
 RESEND_S_MIN, RESEND_S_MAX = 0.05, 2.0
 LOOK_S_MIN, LOOK_S_MAX = 0.005, 0.25
 
 
-class SubmitOptions(TypedDict, total=False):
-    """How a job is opened.
+class RelayWishes(TypedDict, total=False):
+    """How a relay works: `batch_max` events are held for `hold_s` at a time; an idle one looks every `poll_s`."""
 
-    `key` makes it idempotent: the same key with the same items is the same job, with others it is refused. `stage`
-    names the root stage where there are several. `item_key` gives each item its business key. `keep_s` is how long
-    the items can be listed after the end.
+    batch_max: int
+    hold_s: float
+    poll_s: float
+
+
+class InletWishes(TypedDict, total=False):
+    """How an inlet works.
+
+    `bus` if it is not the engine's own. `concurrency` messages are handled at a time, `prefetch` held, each for
+    `hold_s` and renewed; one call of the handler may take `timeout_s`; `retry` says how long a message waits after a
+    failure; an idle inlet looks every `poll_s`.
     """
 
-    key: str | None
-    tenant: str
-    priority: int
-    delay_s: float
-    keep_s: float
-    stage: str
-    item_key: Callable[[Any], str | None]
+    bus: Bus
+    concurrency: int
+    prefetch: int
+    hold_s: float
+    timeout_s: float
+    poll_s: float
+    retry: RetryPolicy
 
 
 class Engine:
     """An open store and everything one can do with it. Made by `headrace.connect(url)`."""
 
-    def __init__(self, store: Backend, seams: Seams) -> None:
+    def __init__(self, store: Parts, seams: Seams) -> None:
         self.store = store
         self._seams = seams
+
+    # The parts beside the account, for services that work by events
+
+    @property
+    def bus(self) -> StoreBus:
+        """The bus inside this store: publish, subscribe, receive, and what operators do to it."""
+        return self.store.bus
+
+    @property
+    def outbox(self) -> Outbox:
+        """Events that were committed here and are to be told; a relay tells them."""
+        return self.store.outbox
+
+    @property
+    def inbox(self) -> Inbox:
+        """Messages that were consumed here, each once and together with what follows from it."""
+        return self.store.inbox
+
+    @property
+    def ledger(self) -> Ledger:
+        """Counts that several services share, each with one finish line."""
+        return self.store.ledger
+
+    @property
+    def leases(self) -> Leases:
+        """Named resources, each held by one at a time."""
+        return self.store.leases
+
+    # Jobs
 
     async def submit(self, flow: Flow, payload: Any, **options: Unpack[SubmitOptions]) -> str:
         """Open a job with one item; the answer is the job's id."""
@@ -76,31 +122,23 @@ class Engine:
         """Open a job with many items. They are read as they are sent, so memory does not grow with their number, and
         nothing is visible before all have arrived."""
         check_options(options)
-        job, stage = self._seams.identity.new(), _root(flow, options.get("stage"))
-        digest = _Digest(stage)
+        job, stage = self._seams.identity.new(), root_of(flow, options.get("stage"))
+        digest = Digest(stage)
         batch: list[Parcel] = []
-        size, uploaded = 0, False
-        async for parcel in _parcels(flow, stage, payloads, options):
+        size, uploaded = 0, 0
+        async for parcel in parcels_of(flow, stage, payloads, options):
             digest.add(parcel)
             batch.append(parcel)
             size += len(parcel.payload)
             if size >= UPLOAD_BYTES:
                 await self._surely(self.store.send, job, tuple(batch))
-                batch, size, uploaded = [], 0, True
-        submission = Submission(
-            job,
-            flow.name,
-            flow.graph,
-            tuple(batch),
-            options.get("tenant", "default"),
-            options.get("key"),
-            digest.text(),
-            options.get("priority", 0),
-            options.get("delay_s", 0.0),
-            options.get("keep_s", KEEP_S),
-            uploaded,
-        )
-        return (await self._surely(self.store.submit, submission)).job
+                batch, size, uploaded = [], 0, uploaded + len(batch)
+        whole = replace(composed(flow, job, batch, options, digest.text()), uploaded=uploaded)
+        return (await self._surely(self.store.submit, whole)).job
+
+    def submission(self, flow: Flow, *payloads: Any, **options: Unpack[SubmitOptions]) -> Submission:
+        """A job that is not opened yet: what follows from a message, as in `Consequence(submissions=(…,))`."""
+        return submission(flow, self._seams.identity.new(), payloads, options)
 
     async def wait(self, job: str, timeout_s: float | None = None) -> JobView:
         """The job when its newest generation has ended. `TimeoutError` if that takes longer than `timeout_s`."""
@@ -114,25 +152,28 @@ class Engine:
         except TimeoutError:
             raise TimeoutError(f"job {job} is still open after {timeout_s:g} s") from None
 
-    @asynccontextmanager
-    async def worker(self, *flows: Flow, options: WorkerOptions | None = None) -> AsyncIterator[Worker]:
+    def worker(self, *flows: Flow, options: WorkerOptions | None = None) -> AbstractAsyncContextManager[Worker]:
         """A worker in this process for as long as the block runs. It drains at the end of the block, and stops at once
         if the block raises. What makes going on impossible for the worker ends the block with that error."""
         worker = Worker(self.store, flows, self._seams, options or WorkerOptions())
-        block, running = asyncio.current_task(), asyncio.ensure_future(worker.run())
-        running.add_done_callback(lambda done: _failed(done) and block and block.cancel())
-        try:
-            yield worker
-        except BaseException:
-            worker.stop_now()
-            await asyncio.wait([running])
-            error = _failed(running)
-            if error is None or block is None:
-                raise
-            block.uncancel()
-            raise error from None
-        worker.drain()
-        await running
+        return beside(worker, worker.stop_now)
+
+    def relay(self, bus: Bus | None = None, **wishes: Unpack[RelayWishes]) -> AbstractAsyncContextManager[Relay]:
+        """Tell a bus (this store's own if none is given) what the outbox holds, for as long as the block runs: at least
+        once, in order per key. Any number may run."""
+        options = RelayOptions(**_known(wishes, RelayWishes))
+        return beside(Relay(self.outbox, bus or self.bus, self._seams, options))
+
+    def inlet(
+        self, subscription: Subscription, handler: Handler, **wishes: Unpack[InletWishes]
+    ) -> AbstractAsyncContextManager[Inlet]:
+        """Consume a subscription for as long as the block runs, each message once: the handler says what follows, and
+        that is one transaction with the inbox row. What is published inside the block is heard. Any number may run. If
+        the block raises, messages in hand come again when their hold has passed."""
+        given = _known(wishes, InletWishes)
+        bus = given.pop("bus", self.bus)
+        inlet = Inlet(bus, self.inbox, Intake(subscription, handler, InletOptions(**given)), self._seams)
+        return _subscribed(bus, subscription, inlet)
 
     async def job(self, job: str) -> JobView:
         """One job; `NotFound` if there is none."""
@@ -162,6 +203,14 @@ class Engine:
         """Undo a pause; False if it was not paused."""
         return await self._surely(self.store.resume, job)
 
+    async def cancel_item(self, job: str, stage: str, seq: int) -> bool:
+        """End one item as cancelled: now if it waits, at its next return if it is held. False if it had ended."""
+        return await self._surely(self.store.cancel_item, job, stage, seq)
+
+    async def close_external(self, job: str, stage: str, event_id: str) -> bool:
+        """The event that an external stage waits for; False if an earlier one had closed it."""
+        return await self._surely(self.store.close_external, job, stage, event_id)
+
     async def redrive(self, which: DeadFilter) -> int:
         """Give dead items another passage, a new generation of their job; the number of items."""
         return await self.store.redrive(which)
@@ -174,6 +223,12 @@ class Engine:
         """Recount one job from its items; an account that is right gives an empty list."""
         return recount(await self.store.audit(job))
 
+    async def effects(self, sink: Sink, job: str = "", left_behind: bool = False) -> AsyncGenerator[EffectLine, None]:
+        """What stands in a sink, with how each effect's item ended; only of one job, or only what was left behind."""
+        async for line in every_effect(sink, self.store, f"{job}/" if job else ""):
+            if line.left_behind or not left_behind:
+                yield line
+
     async def _surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
         """Send the same write again while its answer is unknown: only that can tell."""
         for attempt in range(RESENDS_MAX):
@@ -185,83 +240,18 @@ class Engine:
         return await call(*values, **named)
 
 
-def _failed(running: asyncio.Future[None]) -> BaseException | None:
-    return running.exception() if running.done() and not running.cancelled() else None
+@asynccontextmanager
+async def _subscribed(bus: Bus, subscription: Subscription, inlet: Inlet) -> AsyncIterator[Inlet]:
+    # A bus that is away for a moment is waited for by the inlet, which subscribes as well.
+    with suppress(*PASSING):
+        await bus.subscribe(subscription)
+    async with beside(inlet):
+        yield inlet
 
 
-class _Digest:
-    """What was submitted, however it was cut into parcels: msgpack ends where it ends, so bytes in a row say it all."""
-
-    def __init__(self, stage: str) -> None:
-        self._items = hashlib.sha256(stage.encode())
-        self._keys = hashlib.sha256()
-        self._count = 0
-
-    def add(self, parcel: Parcel) -> None:
-        self._items.update(parcel.payload)
-        for index, key in enumerate(parcel.keys or (), self._count):
-            if key is not None:
-                self._keys.update(f"{index}:{len(key)}:{key}".encode())
-        self._count += parcel.count
-
-    def text(self) -> str:
-        self._items.update(self._keys.digest())
-        return self._items.hexdigest()
-
-
-def check_options(options: SubmitOptions) -> None:
-    """Refuse what no store would take, before anything is encoded."""
-    unknown = set(options) - set(SubmitOptions.__annotations__)
+def _known(wishes: Any, declared: type[Any]) -> dict[str, Any]:
+    """Refuse a wish that nobody would hear."""
+    unknown = sorted(set(wishes) - set(declared.__annotations__))
     if unknown:
-        known = ", ".join(SubmitOptions.__annotations__)
-        raise CallerError(f"submit has no option {', '.join(sorted(unknown))}", f"options: {known}")
-    priority = options.get("priority", 0)
-    if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
-        raise CallerError(f"priority={priority} is not between {PRIORITY_MIN} and {PRIORITY_MAX}")
-    for name in ("delay_s", "keep_s"):
-        value = options.get(name, 0.0)
-        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise CallerError(f"{name}={value!r} is not a number of seconds from 0 on")
-    for name in ("key", "tenant"):
-        text = options.get(name)
-        if text == "":
-            raise CallerError(f"{name} is empty", "leave it out instead")
-        if isinstance(text, str) and len(text) > KEY_CHARS_MAX:
-            raise TooLarge(f"{name} has {len(text):,} characters, over KEY_CHARS_MAX = {KEY_CHARS_MAX}")
-
-
-def _root(flow: Flow, stage: str | None) -> str:
-    roots = flow.graph.roots
-    if stage is None and len(roots) == 1:
-        return roots[0]
-    if stage in roots:
-        return stage
-    if stage is not None:
-        flow.graph.position(stage)
-        raise CallerError(f"items are not submitted to {stage!r}: other stages feed it", f"stages: {', '.join(roots)}")
-    raise CallerError(f"flow {flow.name!r} has several root stages", f"say stage=… with one of: {', '.join(roots)}")
-
-
-async def _parcels(
-    flow: Flow, stage: str, payloads: Iterable[Any] | AsyncIterable[Any], options: SubmitOptions
-) -> AsyncIterator[Parcel]:
-    """Parcels as the payloads come, numbered from 0."""
-    number = 0
-    async for group in _groups(payloads):
-        for parcel in pack_values(flow.stages[stage].codec, group, options.get("item_key")):
-            yield replace(parcel, number=number)
-            number += 1
-
-
-async def _groups(payloads: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Iterable[Any]]:
-    """A plain iterable as it is; an asynchronous one by the parcel, because packing does not wait."""
-    if not isinstance(payloads, AsyncIterable):
-        yield payloads
-        return
-    group: list[Any] = []
-    async for payload in payloads:
-        group.append(payload)
-        if len(group) >= PARCEL_ITEMS_MAX:
-            yield group
-            group = []
-    yield group
+        raise CallerError(f"there is no option {unknown[0]!r}", f"options: {', '.join(declared.__annotations__)}")
+    return dict(wishes)

@@ -26,6 +26,7 @@ from headrace.core.retry import RetryPolicy
 from headrace.core.tally import Tolerance
 from headrace.ports.sink import Sink
 from headrace.runtime.codec import Codec, codec_for
+from headrace.runtime.context import OPEN, RECORDED
 from headrace.runtime.handler import Handler, Shape, read_handler
 
 CONCURRENCY = 10
@@ -45,6 +46,8 @@ class StageOptions(TypedDict, total=False):
     `stop_early` fails the job as soon as they are more. `unique`: one item per key. `depth_max`: how deep a stage that
     feeds itself goes. `timeout_s`: of one call of the handler, counted anew from each commit. `always`: a barrier that
     also runs in a cancelled job. `generations`: whether a barrier runs in "every" generation or in the "first" only.
+    `transaction`: "recorded" lets the handler record statements (`context.sql`) that are applied with its settlement;
+    "open" runs it inside a transaction of a PostgreSQL store (`context.connection`) that its settlement ends.
     `sink`: where its handler's effects go, one or several: they are told of lost claims before an item runs again.
     """
 
@@ -61,6 +64,7 @@ class StageOptions(TypedDict, total=False):
     timeout_s: float
     always: bool
     generations: Literal["every", "first"]
+    transaction: Literal["recorded", "open"]
     sink: Sink | Sequence[Sink]
     name: str
 
@@ -80,6 +84,7 @@ class Stage:
     batch_wait_s: float
     timeout_s: float
     sinks: tuple[Sink, ...] = ()
+    transaction: str = ""
 
     @property
     def handler(self) -> Callable[..., Any]:
@@ -152,6 +157,7 @@ class Flow:
             batch_wait_s=options.get("batch_wait_s", 0.0),
             timeout_s=options.get("timeout_s", TIMEOUT_S),
             sinks=_sinks(name, options),
+            transaction=options.get("transaction", ""),
         )
         self._add(spec)
         self._stages[name] = stage
@@ -209,6 +215,8 @@ def _check_options(name: str, options: StageOptions) -> None:
             raise InvalidFlow(f"stage {name!r}: {option}={value!r} must be between {least:g} and {most:g}")
     if options.get("generations", "every") not in ("every", "first"):
         raise InvalidFlow(f"stage {name!r}: generations={options['generations']!r} is neither 'every' nor 'first'")
+    if options.get("transaction", OPEN) not in (RECORDED, OPEN):
+        raise InvalidFlow(f"stage {name!r}: transaction={options['transaction']!r} is neither 'recorded' nor 'open'")
     if "retry" in options and not isinstance(options["retry"], RetryPolicy):
         raise InvalidFlow(f"stage {name!r}: retry={options['retry']!r} is not a policy", "write retry=backoff(5)")
 
@@ -226,5 +234,10 @@ def _check_shape(name: str, shape: Shape, options: StageOptions) -> None:
             raise InvalidFlow(
                 f"stage {name!r}: {option} needs a handler that takes a list", "annotate its first parameter list[…]"
             )
+    if "transaction" in options and not shape.context:
+        raise InvalidFlow(
+            f"stage {name!r}: transaction={options['transaction']!r} needs a handler that takes a Context",
+            "add the parameter `context: Context`",
+        )
     if "depth_max" in options and name not in _names(options.get("feeds", ())):
         raise InvalidFlow(f"stage {name!r}: depth_max is for a stage that feeds itself", f'add feeds="{name}"')

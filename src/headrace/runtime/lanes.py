@@ -37,6 +37,7 @@ class Lane:
         "out",
         "place",
         "seen",
+        "settling",
         "since",
         "task",
         "why",
@@ -46,6 +47,8 @@ class Lane:
         self.crew = crew
         self.why: Why | None = None
         self.abandoned = False
+        # The handler is over and its outcome is on the way: from here on nothing but the answer counts.
+        self.settling = False
         self.interrupted_at = 0.0
         self.since = 0.0
         self.seen: tuple[object, ...] = ()
@@ -87,9 +90,14 @@ class Lane:
 
     def interrupt(self, why: Why) -> None:
         """Cancel the handler that runs; it has `grace_s` to end."""
-        if self.handling and self.why is None and self.task is not None:
+        if self.handling and not self.settling and self.why is None and self.task is not None:
             self.why, self.interrupted_at = why, self.crew.yard.now()
             self.task.cancel()
+
+    def abandon(self) -> None:
+        """The handler does not end: nothing of what it still says counts."""
+        self.abandoned = True
+        self.out.close()
 
     def _end_interruption(self, work: Slice) -> Why | None:
         why, self.why = self.why, None
@@ -242,11 +250,11 @@ class ListLane(Lane):
         if raised is not None and self._foreign(raised):
             raise raised
         why = self._end_interruption(spots[0][0]) if self.why is not None else None
-        self._note(spots, answers, raised, why)
+        await self._note(spots, answers, raised, why)
         place.slice, place.index, place.batch = None, -1, None
         await self._next_turn()
 
-    def _note(self, spots: Spots, answers: Any, raised: BaseException | None, why: Why | None) -> None:
+    async def _note(self, spots: Spots, answers: Any, raised: BaseException | None, why: Why | None) -> None:
         if why is Why.TIMEOUT:
             raised = HandlerTimeout(f"no outcome after {self.crew.stage.timeout_s:g} s")
         elif why is not None:

@@ -36,6 +36,9 @@ class ListCrew(Crew):
         return bool(self._redo) or super()._has_work()
 
     def _new_lane(self) -> Lane:
+        return self._list_lane()
+
+    def _list_lane(self) -> ListLane:
         return ListLane(self)
 
     def start_alone(self, work: Slice) -> None:
@@ -44,7 +47,7 @@ class ListCrew(Crew):
         work.next = work.stop = index + 1
         if index not in work.wrong:
             work.busy = 1 << index
-            lane = ListLane(self)
+            lane = self._list_lane()
             self._start(lane, lane.handle([(work, index)]))
 
     def interrupt(self, why: Why, work: Slice | None = None) -> None:
@@ -122,6 +125,14 @@ class ListCrew(Crew):
         else:
             middle = len(spots) // 2
             self._redo.extend((spots[:middle], spots[middle:]))
+            self.wake()
+
+    def rerun(self, spots: Spots) -> None:
+        """Nobody is to blame that a call came to nothing: its items run again, those that are still ours."""
+        if self.yard.stopping:
+            self.forgo(spots)
+        elif spots:
+            self._redo.append(spots)
             self.wake()
 
     def forgo(self, spots: Spots) -> None:

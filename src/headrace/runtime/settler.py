@@ -12,16 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import Conflict, StoreFull, TryAgain, Unreachable
+from headrace.core.errors import Conflict
 from headrace.core.parcels import Parcel
 from headrace.ports.store import Store
 from headrace.runtime.outbox import Send, parcels_of
+from headrace.runtime.pacing import PASSING
 from headrace.runtime.slices import Commit, Place, Slice
 from headrace.runtime.verdicts import RecordedFailure, record
 from headrace.runtime.yard import Yard
-
-PASSING = (TryAgain, Unreachable, StoreFull)
-"""What heals by itself or by an operator: the same call again is right."""
 
 SETTLEMENTS_MAX = 64
 BYTES_MAX = 8 * 1024 * 1024
@@ -68,7 +66,7 @@ class Settler:
             batch = self._take()
             if not self._ready:
                 self._news.clear()
-            await self._settle([work for work in batch if self._ours(work)])
+            await self._settle([work for work in batch if self.ours(work)])
 
     def close(self) -> None:
         """Stage nothing more."""
@@ -88,7 +86,7 @@ class Settler:
             del self._ready[work]
         return batch
 
-    def _ours(self, work: Slice) -> bool:
+    def ours(self, work: Slice) -> bool:
         """By our own clock, counted from before the last renewal was asked for."""
         if work.lost or work.ended:
             return False
@@ -106,7 +104,7 @@ class Settler:
                 answers = await self._store.settle([settlement for _, settlement in prepared]) if prepared else []
             except PASSING as error:
                 await self._backoff.wait("store.failing", error)
-                batch = [work for work in batch if self._ours(work)]
+                batch = [work for work in batch if self.ours(work)]
                 continue
             except Exception as error:
                 await self._refused([work for work in batch if not work.lost], error)
@@ -117,6 +115,9 @@ class Settler:
 
     async def _prepared(self, work: Slice) -> Settlement | None:
         """The settlement of a slice. What it sends beyond a few parcels is staged first and only flipped by it."""
+        if work.travelling:
+            # Its settlement belongs to an open transaction; this slice is heard of again when that has ended.
+            return None
         settlement = work.settlement()
         if len(settlement.sends) <= PARCELS_AT_ONCE:
             return settlement
@@ -134,7 +135,7 @@ class Settler:
         """An error that repeating cannot heal: find the settlement that causes it, and drop that claim alone."""
         if len(batch) != 1:
             for work in batch:
-                if self._ours(work):
+                if self.ours(work):
                     await self._settle([work])
             return
         self._yard.observer.event("settle.failed", error=type(error).__name__, detail=str(error))
@@ -168,6 +169,16 @@ class Settler:
             # What ended while the call was under way.
             self.soon(work)
         self._yard.tell()
+
+    def applied(self, work: Slice) -> None:
+        """The open transaction in which a settlement of this slice travelled was committed."""
+        self._answered(work, Settled(work.fence, True))
+        if work.has_news():
+            self.soon(work)
+
+    def drop(self, work: Slice, reason: str) -> None:
+        """The claim turned out not to be ours."""
+        self._on_drop(work, reason)
 
     def _not_accepted(self, work: Slice, answer: Settled) -> None:
         """A claim that is lost is dropped. If single items are the reason, they have failed and the rest goes again."""
@@ -212,7 +223,7 @@ class Settler:
     async def _stage(self, work: Slice, parcels: Sequence[Parcel]) -> list[int]:
         backoff = Backoff(self._yard)
         while True:
-            if not self._ours(work):
+            if not self.ours(work):
                 raise Conflict("the claim was lost")
             try:
                 kept = await self._store.send(work.fence, parcels)

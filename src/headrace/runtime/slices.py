@@ -37,7 +37,7 @@ class Commit:
 class Place:
     """Where one lane is: the slice and the index of its item (-1: between items), or the batch of a list handler."""
 
-    __slots__ = ("batch", "commits", "index", "loaded", "slice", "statements")
+    __slots__ = ("batch", "commits", "connection", "index", "loaded", "slice", "statements")
 
     def __init__(self) -> None:
         self.slice: Slice | None = None
@@ -47,6 +47,8 @@ class Place:
         # Whether the handler has sent or recorded anything: the one thing a lane looks at after an item.
         self.loaded = False
         self.statements: list[tuple[Slice, Statement]] = []
+        # Of the open transaction that the handler works in, if its stage has one.
+        self.connection: Any = None
 
 
 Spots = list[tuple["Slice", int]]
@@ -87,6 +89,7 @@ class Slice:
         "ending",
         "excluded",
         "fence",
+        "given_back",
         "good_until",
         "items",
         "lanes",
@@ -96,6 +99,7 @@ class Slice:
         "numbers",
         "on_idle",
         "outbox",
+        "released",
         "sent",
         "sent_commit",
         "sent_outbox",
@@ -105,6 +109,7 @@ class Slice:
         "started_at",
         "step",
         "stop",
+        "travelling",
         "wrong",
     )
 
@@ -126,7 +131,8 @@ class Slice:
         self.sent: Settlement | None = None
         self.sent_commit: Commit | None = None
         self.sent_outbox = Outbox()
-        self.ending = self.lost = self.ended = False
+        self.ending = self.lost = self.ended = self.released = self.given_back = False
+        self.travelling = False
         self.on_idle: Callable[[Slice], None] | None = None
 
     def open(self, now: float) -> None:
@@ -161,8 +167,8 @@ class Slice:
             self.on_idle(self)
 
     def release(self) -> None:
-        """Start nothing more of it: what has no outcome goes back when the claim ends."""
-        self.stop = min(self.stop, self.next)
+        """Start nothing more of it: what was not started goes back with the next settlement."""
+        self.stop, self.released = min(self.stop, self.next), True
         self.leave()
 
     def lose(self, loss: Loss) -> None:
@@ -188,7 +194,11 @@ class Slice:
         return ones(self.next) & ~self.in_flight() & ~self.excluded & ~self.settled
 
     def has_news(self) -> bool:
-        return bool(self.commits or self.losses or self.again or self.done_bits())
+        return bool(self.commits or self.losses or self.again or self.done_bits() or self._rest() is not None)
+
+    def _rest(self) -> int | None:
+        """From which index on nothing was started and nothing will be; None if that is not for others to have."""
+        return self.stop if self.released and not self.given_back and self.stop < self.claim.count else None
 
     def settlement(self) -> Settlement:
         """The next settlement: what ended since the last one, and the claim itself if nothing of it is left."""
@@ -196,6 +206,7 @@ class Slice:
             commit = self.sent_commit = self._next_commit()
             box = self.sent_outbox = self.outbox
             self.step += 1
+            end = self.idle and not self.commits
             self.sent = Settlement(
                 fence=self.fence,
                 step=self.step,
@@ -206,9 +217,27 @@ class Slice:
                 flips=tuple(number for _, number in box.flips) + (commit.flips if commit else ()),
                 cursor=(commit.index, commit.cursor) if commit and commit.cursor is not None else None,
                 statements=tuple(box.statements),
-                end=self.idle and not self.commits,
+                end=end,
+                back=None if end else self._rest(),
             )
             self.losses, self.again, self.outbox = [], [], Outbox()
+        return self.sent
+
+    def travel(self, done: int) -> Settlement:
+        """The next settlement, of items whose handler ran in an open transaction. It travels in that transaction and
+        nowhere else: sent by itself it would end the items without their effects."""
+        assert self.sent is None, "a claim has one settlement under way"
+        box, self.outbox = self.outbox, Outbox()
+        self.step += 1
+        self.sent_outbox, self.travelling = box, True
+        self.sent = Settlement(
+            fence=self.fence,
+            step=self.step,
+            done=done,
+            sends=parcels_of(self.claim, box.sends),
+            flips=tuple(number for _, number in box.flips),
+            end=False,
+        )
         return self.sent
 
     def accepted(self, now: float) -> Settlement:
@@ -220,6 +249,7 @@ class Slice:
             self.sent_commit.answer.set_result(None)
         self._forget_sent()
         self.settled_at, self.ended = now, sent.end
+        self.given_back = self.given_back or sent.back is not None
         return sent
 
     def refused(self, without: frozenset[int], error: Exception) -> None:
@@ -242,7 +272,7 @@ class Slice:
                 commit.answer.set_exception(error)
 
     def _forget_sent(self) -> None:
-        self.sent, self.sent_commit, self.sent_outbox = None, None, Outbox()
+        self.sent, self.sent_commit, self.sent_outbox, self.travelling = None, None, Outbox(), False
 
     def drop(self, error: Exception) -> None:
         """The claim is not ours any more: nothing is started, nothing is sent, whoever waits is told."""

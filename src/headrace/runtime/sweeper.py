@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from headrace.ports.store import Store
-from headrace.runtime.settler import PASSING, Backoff
+from headrace.runtime.pacing import PASSING
+from headrace.runtime.settler import Backoff
 from headrace.runtime.yard import Yard
 
 SWEEP_S_MIN, SWEEP_S_MAX, IDLE_S_MAX = 0.02, 1.0, 5.0

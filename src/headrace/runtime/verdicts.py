@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss
-from headrace.core.errors import ClaimLost
+from headrace.core.errors import ClaimLost, TransactionEnded
 from headrace.core.outcomes import Dead, Outcome, Retry, Snooze
 from headrace.core.retry import RetryPolicy, decide
 from headrace.runtime.slices import Slice
@@ -34,7 +34,8 @@ def _outcome(policy: RetryPolicy, answer: BaseException) -> tuple[Outcome, Retry
             answer = Retry("retry", answer.after_s)
         return answer, policy, str(answer)
     reason = TIMED_OUT if isinstance(answer, HandlerTimeout) else type(answer).__name__
-    chosen = policy.for_error(answer)
+    # Every further attempt would leave its effects behind too.
+    chosen = None if isinstance(answer, TransactionEnded) else policy.for_error(answer)
     if chosen is None:
         return Dead(reason, "never_retried"), policy, describe(answer)
     return Retry(reason), chosen, describe(answer)

@@ -11,19 +11,24 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headrace.core.claims import Claim, Grant, Want
 from headrace.core.errors import Conflict, InvalidFlow
 from headrace.ports.store import Store
+from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.alone import run_alone
+from headrace.runtime.bracket import Opener
+from headrace.runtime.context import OPEN
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Flow, Stage
 from headrace.runtime.heart import Heart
 from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.observe import Observer
+from headrace.runtime.open_crew import OpenCrew, OpenListCrew, check_transactions
+from headrace.runtime.pacing import PASSING
 from headrace.runtime.seams import Seams
-from headrace.runtime.settler import PASSING, Backoff, Settler
+from headrace.runtime.settler import Backoff, Settler
 from headrace.runtime.slices import Slice
 from headrace.runtime.sweeper import sweep_for_ever
 from headrace.runtime.watch import Watch
@@ -67,11 +72,19 @@ class Worker:
         for flow in flows:
             _ = flow.graph  # a flow that cannot work is refused here
             for stage in flow.stages.values():
-                make = ListCrew if stage.shape.takes_list else Crew
-                crews.append((stage, make(stage, flow.stages, self._yard, self._settler)))
+                crews.append((stage, self._make_crew(stage, flow)))
         if not crews:
             raise InvalidFlow("a worker needs a flow with at least one stage that has a handler")
+        check_transactions(self._store, [stage for stage, _ in crews])
         return crews
+
+    def _make_crew(self, stage: Stage, flow: Flow) -> Crew:
+        if stage.transaction == OPEN:
+            opener = Opener(cast(OpenTransactions, self._store), self._settler, self._yard)
+            make_open = OpenListCrew if stage.shape.takes_list else OpenCrew
+            return make_open(stage, flow.stages, self._yard, opener)
+        make = ListCrew if stage.shape.takes_list else Crew
+        return make(stage, flow.stages, self._yard, self._settler)
 
     async def run(self) -> None:
         """Work until drained or stopped. Raises what made going on impossible, such as a schema that does not match."""
@@ -188,7 +201,7 @@ class Worker:
     def _wants(self) -> list[Want]:
         held: Counter[tuple[str, str]] = Counter()
         for work in self._yard.held.values():
-            held[work.claim.flow, work.claim.stage] += work.claim.count
+            held[work.claim.flow, work.claim.stage] += work.stop
         wants = [crew.want(held[name]) for name, crew in self._crews.items() if name not in self._yard.dry]
         return [want for want in wants if want is not None]
 

@@ -54,11 +54,12 @@ class Witness:
         before = self._memories.get(audit.job, Memory())
         now = Memory(ends_of(audit), _closed(audit), audit.finishes)
         self._memories[audit.job] = now
-        return [] if audit.pruned else _compare(before, now, audit.job)
+        before.ends = {item: end for item, end in before.ends.items() if item[0] > audit.pruned}
+        return _compare(before, now, audit.job)
 
     def compare(self, audit: JobAudit, view: JobView) -> list[Finding]:
         """Whether people are shown the tallies that the chunks hold."""
-        if audit.pruned:
+        if audit.pruned >= audit.generation:
             return []
         counted = tallies(audit)
         findings = []

@@ -12,6 +12,7 @@ from psycopg import conninfo, errors
 from headrace.core.errors import Busy, CallerError, HeadraceError, SchemaMismatch, StoreFull, Unknown, Unreachable
 
 Connection = psycopg.Connection[tuple[object, ...]]
+AsyncConnection = psycopg.AsyncConnection[tuple[object, ...]]
 CONNECT_S_MAX = 5
 
 # Half-open connections are noticed within half a minute.
@@ -41,6 +42,23 @@ def where(url: str) -> str:
 
 def connect(url: str, options: str = "") -> Connection:
     """A connection in autocommit: every verb of the account is one statement."""
+    settings = _settings(url, options)
+    try:
+        return psycopg.connect(autocommit=True, prepare_threshold=0, **settings)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise unreachable(url, error) from None
+
+
+async def connect_async(url: str) -> AsyncConnection:
+    """The same for the event loop. Nothing is prepared: handlers may deallocate what they find."""
+    settings = _settings(url)
+    try:
+        return await psycopg.AsyncConnection.connect(autocommit=True, prepare_threshold=None, **settings)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise unreachable(url, error) from None
+
+
+def _settings(url: str, options: str = "") -> dict[str, object]:
     try:
         given = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -50,10 +68,7 @@ def connect(url: str, options: str = "") -> Connection:
         ) from None
     settings = {**_TRANSPORT, "connect_timeout": CONNECT_S_MAX, "application_name": "headrace", **given}
     settings["options"] = " ".join(filter(None, (str(given.get("options") or ""), _OPTIONS, options)))
-    try:
-        return psycopg.connect(autocommit=True, prepare_threshold=0, **settings)  # type: ignore[arg-type]
-    except psycopg.Error as error:
-        raise unreachable(url, error) from None
+    return settings
 
 
 def unreachable(url: str, error: BaseException) -> Unreachable:
@@ -72,7 +87,7 @@ def is_again(error: BaseException) -> bool:
     return isinstance(error, _AGAIN)
 
 
-def is_broken(connection: Connection, error: BaseException) -> bool:
+def is_broken(connection: Connection | AsyncConnection, error: BaseException) -> bool:
     return connection.closed or connection.broken or isinstance(error, errors.AdminShutdown | errors.CrashShutdown)
 
 

@@ -103,6 +103,8 @@ def settlement_details(settlement: Settlement, cargo: Cargo) -> str | None:
     if settlement.cursor is not None:
         index, cursor = settlement.cursor
         detail["cursor"] = (index, cargo.load(cursor))
+    if settlement.back is not None and not settlement.end:
+        detail["back"] = settlement.back
     return json.dumps(detail) if detail else None
 
 
@@ -141,7 +143,7 @@ def stage_rows(graph: Graph) -> list[dict[str, object]]:
                 "feeders": graph.feeders(position),
                 "arrows": graph.arrows(position),
                 "feeds": [graph.position(name) for name in spec.feeds],
-                "upstream": _upstream(graph, position),
+                "upstream": sorted(graph.upstream(position)),
                 "after_positions": [graph.position(name) for name in spec.after],
                 "unique_keys": spec.unique,
                 "always": spec.always,
@@ -153,11 +155,3 @@ def stage_rows(graph: Graph) -> list[dict[str, object]]:
             }
         )
     return rows
-
-
-def _upstream(graph: Graph, position: int) -> list[int]:
-    found: set[int] = set()
-    for candidate in range(position - 1, -1, -1):
-        if any(target == position or target in found for target in graph.arrows(candidate)):
-            found.add(candidate)
-    return sorted(found)

@@ -13,6 +13,7 @@ from headrace.core.consequences import Consequence, Consumed
 from headrace.core.errors import CallerError
 from headrace.core.events import check_event
 from headrace.core.graph import Kind
+from headrace.core.ledgers import insist
 
 After = Callable[[bool, Sequence[str]], Awaitable[None]]
 
@@ -52,7 +53,7 @@ def _apply(
         first, rung, stops = _close_external(connection, graphs, (job, stage), event_id)
         closed.append(first)
         rang, stopping = rang or rung, stopping + stops
-    posted = tuple(ledger.post(connection, posting) for posting in consequence.postings)
+    posted = tuple(insist(posting, ledger.post(connection, posting)) for posting in consequence.postings)
     told = bool(consequence.events) and any(add_events(connection, consequence.events))
     rang = rang or told or any(each.crossed for each in posted)
     return Consumed(True, tuple(submitted), tuple(closed), posted), rang, stopping

@@ -21,8 +21,13 @@ def settle(connection: Connection, settlements: Sequence[Settlement]) -> tuple[l
 
 
 def _call(connection: Connection, settlements: Sequence[Settlement]) -> Row:
+    return one(connection, "settle", values_of(settlements))
+
+
+def values_of(settlements: Sequence[Settlement]) -> tuple[object, ...]:
+    """What the statement `settle` takes."""
     cargo = Cargo()
-    values = (
+    return (
         [settlement.fence for settlement in settlements],
         [settlement.step for settlement in settlements],
         [bits_to_text(settlement.done) for settlement in settlements],
@@ -31,4 +36,3 @@ def _call(connection: Connection, settlements: Sequence[Settlement]) -> Row:
         cargo.payloads,
         cargo.ends,
     )
-    return one(connection, "settle", values)

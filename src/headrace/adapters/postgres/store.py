@@ -25,6 +25,7 @@ from headrace.adapters.postgres.inboxing import PostgresInbox
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.leases import PostgresLeases
 from headrace.adapters.postgres.ledger import PostgresLedger
+from headrace.adapters.postgres.open_transactions import PostgresTransaction, PostgresTransactions
 from headrace.adapters.postgres.operating import PostgresOperations
 from headrace.adapters.postgres.outboxing import PostgresOutbox
 from headrace.adapters.postgres.rotation import Turn
@@ -47,6 +48,7 @@ from headrace.core.jobs import (
 )
 from headrace.core.parcels import Parcel
 from headrace.ports.store import Features
+from headrace.ports.transactions import Terms
 
 T = TypeVar("T")
 LANES = 3
@@ -67,7 +69,8 @@ class PostgresStore(PostgresOperations):
         self._requests = itertools.count(1)
         self._unanswered: dict[str, list[str]] = {}
         self._forgot_at = 0.0
-        self.features = Features()
+        self.features = Features(open_transactions=True)
+        self._open = PostgresTransactions(url, self._lanes, self._after)
         self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
         self.inbox = PostgresInbox(self._lanes, self._graphs, self._after)
         self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
@@ -126,6 +129,15 @@ class PostgresStore(PostgresOperations):
         await self._after(rang, stopping)
         return answers
 
+    async def begin(self, terms: Terms) -> PostgresTransaction:
+        return await self._open.begin(terms)
+
+    async def resolve(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self._open.resolve(settlements)
+
+    async def revoke(self, fences: Sequence[int]) -> None:
+        await self._open.revoke(fences)
+
     def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
         holder = json.dumps({**self._holder, "hold_s": hold_s})
         work = partial(one, name="renew", values=(worker, holder, list(fences)))
@@ -151,6 +163,7 @@ class PostgresStore(PostgresOperations):
         return self._bells.on_wake(ring)
 
     async def close(self) -> None:
+        self._open.close()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

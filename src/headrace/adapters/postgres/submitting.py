@@ -9,12 +9,14 @@ from itertools import groupby
 
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import KINDS, Cargo, stage_rows
+from headrace.adapters.postgres.encoding import Cargo, stage_rows
 from headrace.core.errors import Conflict, NotFound, UnknownStage
-from headrace.core.graph import Graph
+from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.core.parcels import Encoded, pack
 from headrace.core.tally import JobState
+
+Place = tuple[int, int, list[int], int]
 
 
 def submit(connection: Connection, submission: Submission) -> tuple[Submitted, bool]:
@@ -44,7 +46,7 @@ def _body(submission: Submission) -> tuple[str, Cargo]:
         "priority": submission.priority,
         "keep_s": submission.keep_s,
         "delay_s": submission.delay_s,
-        "uploaded": submission.uploaded,
+        "uploaded": int(submission.uploaded),
         "stages": stage_rows(graph),
         "parcels": parcels,
     }
@@ -91,16 +93,22 @@ def _reopen(connection: Connection, job: str, graph: Graph, letters: Sequence[Ro
 
 
 def _parcels(graph: Graph, letters: Sequence[Row], cargo: Cargo) -> Iterator[dict[str, object]]:
-    """The same items again, with their seqs and keys."""
-    for (position, depth), found in groupby(sorted(letters, key=_by_place), key=lambda letter: (letter[2], letter[6])):
+    """The same items again, with their seqs and keys. The one item of a barrier needs no payload."""
+    is_work = [spec.kind is Kind.WORK for spec in graph.stages]
+    for position, found in groupby(letters, key=lambda letter: int(letter[2])):
+        if not is_work[position]:
+            yield {"position": position, "seqs": [letter[3] for letter in found]}
+    ordered = sorted((letter for letter in letters if is_work[letter[2]]), key=_by_place)
+    for (position, depth, revokes), found in groupby(ordered, key=lambda letter: _by_place(letter)[:3]):
         group = list(found)
         spec = graph.stages[position]
         at = 0
         for parcel in pack(spec.name, (Encoded(bytes(letter[5]), letter[4]) for letter in group), depth=depth):
             seqs = [letter[3] for letter in group[at : at + parcel.count]]
-            yield cargo.parcel(parcel, position=position, kind=KINDS[spec.kind], seqs=seqs)
+            yield cargo.parcel(parcel, position=position, seqs=seqs, revokes=revokes)
             at += parcel.count
 
 
-def _by_place(letter: Row) -> tuple[int, int, int]:
-    return letter[2], letter[6], letter[3]
+def _by_place(letter: Row) -> Place:
+    """Items that share their conditions; suspects, which carry the fences they lost, stay among themselves."""
+    return letter[2], letter[6], letter[7] or [], letter[3]

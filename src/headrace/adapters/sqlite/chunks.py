@@ -212,7 +212,8 @@ def only_new(tx: Transaction, job: str, position: int, parcel: Parcel) -> Parcel
     start = 0
     for end, key in zip(parcel.ends, keys, strict=True):
         if key is None or key in fresh:
-            fresh.discard(key or "")
+            if key is not None:
+                fresh.discard(key)
             kept.append(Encoded(parcel.payload[start:end], key))
         start = end
     if len(kept) == parcel.count:

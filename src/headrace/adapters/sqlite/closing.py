@@ -8,7 +8,7 @@ cascade is a walk forward that touches each stage once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -101,27 +101,36 @@ def _open_barrier(tx: Transaction, flags: Flags, generation: int, position: int)
     spec = flags.graph.stages[position]
     if spec.kind is Kind.WORK:
         return
+    taken_up = {"job": flags.job, "position": position, "generation": generation}
+    if generation > 1:
+        # If nothing before it moved, the redrive itself let its letter in.
+        if not _moved_upstream(tx, flags, generation, position):
+            return
+        if not spec.every_generation and tx.one("dead_taken_up", **taken_up) is None:
+            return
     if flags.cancelled == CANCELLED_BY_USER and not spec.always:
+        tx.run("dead_put_back", **taken_up)
         return
-    if generation > 1 and not (spec.every_generation and _moved_upstream(tx, flags, generation, position)):
-        return
-    place = flags.place(generation, position)
-    parcel = Parcel(spec.name, NIL, [len(NIL)])
-    if spec.kind is Kind.BARRIER:
-        insert_parcel(tx, place, parcel)
-        return
-    open_external(tx, flags, generation, position)
+    open_item(tx, flags, generation, position)
 
 
-def open_external(
-    tx: Transaction, flags: Flags, generation: int, position: int, seqs: Sequence[int] | None = None
-) -> None:
-    """The one item of an external stage waits for its event, or for its deadline."""
+def open_item(tx: Transaction, flags: Flags, generation: int, position: int) -> None:
+    """The one item of a barrier, or of an external stage, which waits for its event or for its deadline.
+
+    If a dead letter of the stage was taken up in this generation, this is that item again and not a second one.
+    """
     spec = flags.graph.stages[position]
-    delay_s = FOREVER_S if spec.deadline_s is None else spec.deadline_s
-    place = replace(flags.place(generation, position), delay_s=delay_s, external=True)
+    place, seqs = flags.place(generation, position), None
+    taken_up = {"job": flags.job, "position": position, "generation": generation}
+    letter = tx.one("dead_taken_up", **taken_up) if generation > 1 else None
+    if letter is not None:
+        revokes = tuple(json.loads(letter[1])) if letter[1] else ()
+        place, seqs = replace(place, suspect=bool(revokes), revokes=revokes), [int(letter[0])]
+    if spec.kind is Kind.EXTERNAL:
+        delay_s = FOREVER_S if spec.deadline_s is None else spec.deadline_s
+        place = replace(place, delay_s=delay_s, external=True)
     chunk = insert_parcel(tx, place, Parcel(spec.name, NIL, [len(NIL)]), seqs)
-    if tx.value("external_arrived", job=flags.job, position=position):
+    if spec.kind is Kind.EXTERNAL and tx.value("external_arrived", job=flags.job, position=position):
         end_external(tx, chunk, done=True)
 
 
@@ -134,11 +143,7 @@ def end_external(tx: Transaction, chunk: int, done: bool) -> None:
 
 def _moved_upstream(tx: Transaction, flags: Flags, generation: int, position: int) -> bool:
     totals = {row[0]: row[2] for row in tx.all("stage_tallies", job=flags.job, generation=generation)}
-    upstream: set[int] = set()
-    for candidate in range(position - 1, -1, -1):
-        if any(target == position or target in upstream for target in flags.graph.arrows(candidate)):
-            upstream.add(candidate)
-    return any(totals[candidate] > 0 for candidate in upstream)
+    return any(totals[candidate] > 0 for candidate in flags.graph.upstream(position))
 
 
 def _stop_early(tx: Transaction, job: str, generation: int, position: int, seen: tuple[int, int, int]) -> None:
@@ -149,7 +154,7 @@ def _stop_early(tx: Transaction, job: str, generation: int, position: int, seen:
         return
     dead, total, feeders_open = seen
     if spec.tolerate.percent is not None:
-        if feeders_open:
+        if feeders_open or spec.name in spec.feeds:
             return
         total += tx.value("stage_size", job=job, generation=generation, position=position)
     if spec.tolerate.exceeded(dead, total):
@@ -157,11 +162,13 @@ def _stop_early(tx: Transaction, job: str, generation: int, position: int, seen:
 
 
 def cancel_open(tx: Transaction, job: str, generation: int, cancelled: int) -> None:
-    """End what waits, and put everything that is held behind a closed gate."""
+    """End what waits, and put everything that is held behind a closed gate. A stop leaves barriers alone: they run in
+    failed jobs too."""
     tx.run("job_cancel", job=job, cancelled=cancelled)
+    stages = Flags.read(tx, job).graph.stages
     touched: set[int] = set()
     for chunk, position, count, mark, high, gate in tx.all("chunks_open", job=job, generation=generation):
-        if gate == Gate.CANCELLED:
+        if gate == Gate.CANCELLED or (cancelled == STOPPED_EARLY and stages[position].kind is Kind.BARRIER):
             continue
         waiting = bits.ones(count) ^ bits.ones(mark)
         plane = bits.to_bytes(bits.from_bytes(high) | waiting)

@@ -53,6 +53,10 @@ def configure(connection: apsw.Connection, path: str) -> None:
     connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
 
 
+SURROUNDINGS = (apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CorruptError, apsw.NoMemError)
+"""Errors that are nobody's own: they end the transaction for all who share it."""
+
+
 def translated(error: BaseException, path: str) -> BaseException:
     """The error a caller can act on; what is not SQLite's passes as it is."""
     if isinstance(error, HeadraceError) or not isinstance(error, apsw.Error):

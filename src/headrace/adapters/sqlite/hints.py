@@ -60,9 +60,7 @@ class Hints:
             return
 
     def _address(self, name: str) -> str:
-        """Socket addresses are short; a long path is reached through the open directory."""
-        path = str(self._folder / name)
-        return path if len(path) < SOCKET_PATH_MAX else f"/proc/self/fd/{self._handle}/{name}"
+        return _address(self._folder, self._handle, name)
 
     def _listen(self) -> None:
         while not self._closing:
@@ -72,3 +70,33 @@ class Hints:
                 return
             if not self._closing:
                 self._hear()
+
+
+def stale(store_path: str) -> tuple[int, int]:
+    """How many sockets are beside a store, and how many of them nobody listens on any more. Rings nobody."""
+    folder = Path(f"{store_path}-wake")
+    if not folder.is_dir():
+        return 0, 0
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        names = os.listdir(handle)
+        return len(names), sum(_is_deaf(_address(folder, handle, name)) for name in names)
+    finally:
+        os.close(handle)
+
+
+def _is_deaf(address: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(address)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
+def _address(folder: Path, handle: int, name: str) -> str:
+    """Socket addresses are short; a long path is reached through the open directory."""
+    path = str(folder / name)
+    return path if len(path) < SOCKET_PATH_MAX else f"/proc/self/fd/{handle}/{name}"

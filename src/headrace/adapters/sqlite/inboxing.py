@@ -8,6 +8,7 @@ from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.consequences import Consequence, Consumed
 from headrace.core.events import check_event
+from headrace.core.ledgers import insist
 
 
 class SqliteInbox:
@@ -27,7 +28,7 @@ def consume(tx: Transaction, subscription: str, event_id: str, consequence: Cons
         return Consumed(False)
     submitted = tuple(submitting.submit(tx, submission) for submission in consequence.submissions)
     closed = tuple(operating.close_external(tx, job, stage, event_id) for job, stage in consequence.closes)
-    posted = tuple(ledger.post(tx, posting) for posting in consequence.postings)
+    posted = tuple(insist(posting, ledger.post(tx, posting)) for posting in consequence.postings)
     for event in consequence.events:
         add_event(tx, event)
     return Consumed(True, submitted, closed, posted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from headrace.adapters.sqlite.chunks import Place, carry_on, read_items
 from headrace.adapters.sqlite.closing import CANCELLED_BY_USER, cancel_open, chunk_ended, end_external
 from headrace.adapters.sqlite.submitting import match_dead
@@ -24,6 +26,8 @@ def cancel(tx: Transaction, job: str) -> bool:
     row = _job(tx, job)
     if row[5] != JobState.OPEN:
         return False
+    if row[8] == CANCELLED_BY_USER:
+        return True
     cancel_open(tx, job, row[6], CANCELLED_BY_USER)
     return True
 
@@ -59,7 +63,7 @@ def cancel_item(tx: Transaction, job: str, stage: str, seq: int) -> bool:
             continue
         known = True
         index = list(items.seqs).index(seq)
-        ended = (bits.from_bytes(low) | bits.from_bytes(high)) >> index & 1
+        ended = (bits.from_bytes(low) | bits.from_bytes(high) | _settled(tx, chunk)) >> index & 1
         if at != generation or ended or not is_open:
             continue
         if index >= mark:
@@ -72,12 +76,20 @@ def cancel_item(tx: Transaction, job: str, stage: str, seq: int) -> bool:
     return False
 
 
+def _settled(tx: Transaction, chunk: int) -> int:
+    """Items that live claims of a chunk have settled, which their ends have not folded into it yet."""
+    settled = 0
+    for lo, _, low, high in tx.all("claims_of_chunk", id=chunk):
+        settled |= (bits.from_bytes(low) | bits.from_bytes(high)) << lo
+    return settled
+
+
 def _split(tx: Transaction, where: tuple[int, int, int, int], stage: tuple[str, int, int]) -> None:
     """One waiting item ends; its waiting neighbours move on to a chunk of their own."""
     chunk, index, mark, count = where
     state = tx.one("chunk_place", id=chunk)
     assert state is not None, "a chunk without its state"
-    queue, tenant, priority, gate, depth, attempt, crashes, suspect, due_at, low, high, ready = state
+    queue, tenant, priority, gate, depth, attempt, crashes, suspect, due_at, low, high, ready, revokes = state
     others = [at for at in range(mark, count) if at != index]
     job, generation, position = stage
     if others:
@@ -94,6 +106,7 @@ def _split(tx: Transaction, where: tuple[int, int, int, int], stage: tuple[str, 
             crashes=crashes,
             suspect=bool(suspect),
             delay_s=max(0.0, due_at - tx.wall()) if ready != 1 else 0.0,
+            revokes=tuple(json.loads(revokes)) if revokes else (),
         )
         carry_on(tx, place, read_items(tx, chunk), others)
     moved = bits.of(others)

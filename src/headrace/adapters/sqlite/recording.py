@@ -14,6 +14,7 @@ from itertools import groupby
 import apsw
 import apsw.ext
 
+from headrace.adapters.sqlite.connecting import SURROUNDINGS
 from headrace.adapters.sqlite.statements import migrations
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import ERROR_CHARS_MAX, Statement
@@ -22,7 +23,6 @@ APPROVED_MAX = 1_000
 FORBIDDEN = {"SQLITE_TRANSACTION", "SQLITE_SAVEPOINT", "SQLITE_PRAGMA", "SQLITE_ATTACH", "SQLITE_DETACH"}
 WRITES = {"SQLITE_INSERT", "SQLITE_UPDATE", "SQLITE_DELETE", "SQLITE_DROP_TABLE", "SQLITE_ALTER_TABLE"}
 ROLLS_BACK = re.compile(r"\bOR\s+ROLLBACK\b", re.IGNORECASE)
-SURROUNDINGS = (apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CorruptError, apsw.NoMemError)
 
 Group = tuple[int, tuple[Statement, ...]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.adapters.sqlite.chunks import (
@@ -24,7 +24,7 @@ from headrace.adapters.sqlite.chunks import (
 )
 from headrace.adapters.sqlite.closing import chunk_ended
 from headrace.adapters.sqlite.recording import apply_recorded
-from headrace.adapters.sqlite.staging import drop_staged, flip
+from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss, Settled, Settlement
@@ -73,7 +73,6 @@ class Held:
     flow: str
     graph: Graph
     items: Items | None = None
-    back_to: int | None = None
 
     @classmethod
     def read(cls, tx: Transaction, fence: int) -> Held | None:
@@ -119,7 +118,7 @@ def settle(tx: Transaction, settlement: Settlement) -> Settled:
     refusal = _refusal(tx, held, settlement)
     if refusal is not None or held is None:
         return Settled(settlement.fence, refusal == "", refusal or "")
-    wrong = _wrong_target(tx, held, settlement.sends)
+    wrong = _wrong_target(tx, held, settlement)
     if wrong:
         return Settled(settlement.fence, False, wrong)
     faults = apply_recorded(tx, settlement.statements)
@@ -128,7 +127,7 @@ def settle(tx: Transaction, settlement: Settlement) -> Settled:
     held.step = settlement.step
     _end_done(held, settlement.done)
     for loss in settlement.dead:
-        _end_dead(tx, held, loss)
+        _end_dead(tx, held, loss, held.revokes)
     _move_again(tx, held, settlement.again)
     if settlement.cursor is not None:
         index, cursor = settlement.cursor
@@ -141,25 +140,34 @@ def settle(tx: Transaction, settlement: Settlement) -> Settled:
         _give_back(tx, held)
         end_claim(tx, held)
     else:
+        if settlement.back is not None:
+            _give_back(tx, held, settlement.back)
         tx.run("claim_step", **_counts(held))
     return Settled(settlement.fence, True)
 
 
 def _refusal(tx: Transaction, held: Held | None, settlement: Settlement) -> str | None:
     """None: apply it. Empty: it was applied before. Else: the reason why not."""
+    step = held.step if held is not None else tx.value("claim_answered", fence=settlement.fence)
+    if step and settlement.step == step:
+        return ""
     if held is None:
         return "lost"
-    if settlement.step == held.step:
-        return ""
     if not held.live or held.boot != tx.boot or held.until < tx.now():
         return "lost"
     return None if settlement.step == held.step + 1 else "out_of_step"
 
 
-def _wrong_target(tx: Transaction, held: Held, sends: Iterable[Parcel]) -> str:
-    """Why a stage among the targets cannot be sent to; empty if all can."""
+def _wrong_target(tx: Transaction, held: Held, settlement: Settlement) -> str:
+    """Why a stage among the targets cannot be sent to, or that something to be flipped is gone; else empty."""
     feeds = held.graph.stages[held.position].feeds
-    for stage in sorted({parcel.stage for parcel in sends}):
+    targets = {parcel.stage for parcel in settlement.sends}
+    if settlement.flips:
+        staged = staged_stages(tx, str(held.fence))
+        if not staged.keys() >= set(settlement.flips):
+            return "lost"
+        targets |= {staged[number] for number in settlement.flips}
+    for stage in sorted(targets):
         if stage not in feeds:
             return f"unknown:{stage}"
         position = held.graph.position(stage)
@@ -177,7 +185,8 @@ def _end_done(held: Held, done: int) -> None:
     held.done += new.bit_count()
 
 
-def _end_dead(tx: Transaction, held: Held, loss: Loss) -> None:
+def _end_dead(tx: Transaction, held: Held, loss: Loss, revokes: Sequence[int]) -> None:
+    """A dead letter. It remembers the lost claims that had the item: whoever redrives it must tell the sinks."""
     if not held.unsettled >> loss.index & 1:
         return
     held.high |= 1 << loss.index
@@ -202,6 +211,7 @@ def _end_dead(tx: Transaction, held: Held, loss: Loss) -> None:
         attempts=loss.attempts,
         now=tx.wall(),
         depth=held.depth,
+        revokes=json.dumps(revokes) if revokes else None,
         payload=payload,
     )
 
@@ -294,9 +304,9 @@ def _insert_sent(tx: Transaction, held: Held, parcel: Parcel) -> None:
         tx.run("stage_fold", id=chunk)
 
 
-def _give_back(tx: Transaction, held: Held) -> None:
+def _give_back(tx: Transaction, held: Held, first: int = 0) -> None:
     """Items without an outcome wait again at once: in place if nobody was granted what follows them."""
-    left = list(bits.indexes(held.unsettled))
+    left = [index for index in bits.indexes(held.unsettled) if index >= first]
     if not left:
         return
     kept = _not_cancelled(tx, held, left)
@@ -306,7 +316,8 @@ def _give_back(tx: Transaction, held: Held) -> None:
     assert state is not None, "a claim without its chunk"
     run = kept[-1] - kept[0] + 1 == len(kept) and held.lo + kept[-1] + 1 == held.hi
     if run and state[2] == held.hi:
-        held.back_to = held.lo + kept[0]
+        held.hi = held.lo + kept[0]
+        tx.run("chunk_back", id=held.chunk, next=held.hi)
         tx.rang = True
         return
     _move(tx, held, kept, held.place(suspect=bool(held.alone), revokes=held.revokes))
@@ -317,8 +328,7 @@ def end_claim(tx: Transaction, held: Held) -> None:
     state = tx.one("chunk_ends", id=held.chunk)
     assert state is not None, "a claim without its chunk"
     low, high, mark, _, _ = state
-    hi = held.hi if held.back_to is None else held.back_to
-    tx.run("claim_end", hi=hi, forget_at=tx.wall() + REMEMBER_HOLDS * held.hold_s, **_counts(held))
+    tx.run("claim_end", forget_at=tx.wall() + REMEMBER_HOLDS * held.hold_s, **_counts(held))
     folded = tx.one(
         "chunk_fold",
         id=held.chunk,
@@ -328,7 +338,7 @@ def end_claim(tx: Transaction, held: Held) -> None:
         moved=held.moved,
         low=bits.to_bytes(bits.from_bytes(low) | held.low << held.lo),
         high=bits.to_bytes(bits.from_bytes(high) | held.high << held.lo),
-        next=mark if held.back_to is None else held.back_to,
+        next=mark,
     )
     drop_staged(tx, str(held.fence))
     if folded is not None and not folded[0]:
@@ -338,6 +348,7 @@ def end_claim(tx: Transaction, held: Held) -> None:
 def _counts(held: Held) -> dict[str, object]:
     return {
         "fence": held.fence,
+        "hi": held.hi,
         "step": held.step,
         "done": held.done,
         "dead": held.dead,
@@ -354,7 +365,7 @@ def lose(tx: Transaction, held: Held, judge: Callable[[bool, Sequence[int], int]
     verdict = judge(bool(held.alone and held.step), kept, held.crashes)
     revokes = (*held.revokes, held.fence)
     for index in verdict.dead:
-        _end_dead(tx, held, Loss(index, "worker_lost", "crashes_max", attempts=held.attempt))
+        _end_dead(tx, held, Loss(index, "worker_lost", "crashes_max", attempts=held.attempt), revokes)
     if verdict.charged:
         _move(tx, held, verdict.charged, held.place(suspect=True, crashes=held.crashes + 1, revokes=revokes))
     if verdict.uncharged:

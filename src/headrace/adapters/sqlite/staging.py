@@ -32,6 +32,9 @@ def stage_parcels(tx: Transaction, owner: int | str, parcels: Sequence[Parcel]) 
     """Write parcels ahead; numbers seen before are not written again. False: the claim is lost."""
     if isinstance(owner, int) and tx.value("claim_alive", fence=owner, boot=tx.boot, now=tx.now()) is None:
         return False
+    if isinstance(owner, str) and tx.one("job_by_id", job=owner) is not None:
+        # A late repeat of an upload whose submit has been: nobody would flip it.
+        return True
     known = {row[1] for row in tx.all("staged_of", owner=str(owner))} if parcels else set()
     for parcel in parcels:
         if parcel.number not in known:
@@ -50,6 +53,11 @@ def flip(
             place = target(position)
             place = replace(place, delay_s=place.delay_s + delay_s, depth=depth)
             _flip_one(tx, chunk, place, graph.stages[position].unique)
+
+
+def staged_stages(tx: Transaction, owner: str) -> dict[int, str]:
+    """Which stage each staged parcel of an owner is for, by its number."""
+    return {number: stage for _, number, stage, _, _ in tx.all("staged_of", owner=owner)}
 
 
 def _flip_one(tx: Transaction, chunk: int, place: Place, unique: bool) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel, only_new
-from headrace.adapters.sqlite.closing import Flags, close_stages, open_external, open_generation
-from headrace.adapters.sqlite.staging import flip
+from headrace.adapters.sqlite.closing import Flags, close_stages, open_generation, open_item
+from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind
@@ -20,10 +22,17 @@ def submit(tx: Transaction, submission: Submission) -> Submitted:
     """Open a job, or find the one that this submission opened before."""
     before = _before(tx, submission)
     if before is not None:
+        drop_staged(tx, submission.job)
         return before
     graph = submission.graph
-    for parcel in submission.parcels:
-        _check_root(graph, parcel.stage)
+    uploaded = staged_stages(tx, submission.job) if submission.uploaded else {}
+    if len(uploaded) != submission.uploaded:
+        raise Conflict(
+            f"{len(uploaded)} of {submission.uploaded} uploaded parcels of job {submission.job} are there",
+            "an upload is forgotten after a day: upload again under a new job",
+        )
+    for stage in (*uploaded.values(), *(parcel.stage for parcel in submission.parcels)):
+        _check_root(graph, stage)
     tx.run("graph_insert", digest=graph.digest, body=graph.dump())
     tx.run(
         "job_insert",
@@ -100,7 +109,7 @@ def _seal_roots(tx: Transaction, job: str, generation: int, graph: Graph) -> Non
         flags = Flags.read(tx, job)
         for position in sealed:
             if graph.stages[position].kind is Kind.EXTERNAL:
-                open_external(tx, flags, generation, position)
+                open_item(tx, flags, generation, position)
     close_stages(tx, job, generation, sealed)
 
 
@@ -142,22 +151,30 @@ def _open_redriven(tx: Transaction, head: Row, letters: Sequence[Row]) -> int:
     opened = generation + 1
     tx.run("job_reopen", job=job, generation=opened, stages=len(graph.stages))
     open_generation(tx, job, opened, graph)
-    for (position, depth), rows in groupby(sorted(letters, key=_by_place), key=_by_place):
-        stage = graph.stages[position].name
-        if graph.stages[position].kind is Kind.EXTERNAL:
-            open_external(tx, Flags.read(tx, job), opened, position, [int(letter[3]) for letter in rows])
-            continue
-        place = Place(job, opened, position, f"{flow}/{stage}", tenant, priority, Gate.OPEN, depth)
-        _insert_letters(tx, place, (stage, depth), list(rows))
     for letter in letters:
-        tx.run("dead_redriven", job=job, generation=letter[1], position=letter[2], seq=letter[3], redriven_in=opened)
+        item = {"job": job, "generation": letter[1], "position": letter[2], "seq": letter[3]}
+        tx.run("dead_redriven", redriven_in=opened, **item)
+        tx.run("cursor_redriven", redriven_in=opened, **item)
+    by_work = [letter for letter in letters if graph.stages[letter[2]].kind is Kind.WORK]
+    for (position, depth, lost), rows in groupby(sorted(by_work, key=_by_place), key=_by_place):
+        stage = graph.stages[position].name
+        revokes = tuple(json.loads(lost)) if lost else ()
+        place = Place(job, opened, position, f"{flow}/{stage}", tenant, priority, Gate.OPEN, depth)
+        place = replace(place, suspect=bool(revokes), revokes=revokes)
+        _insert_letters(tx, place, (stage, depth), list(rows))
+    moving = {int(letter[2]) for letter in letters}
+    for position in sorted(moving):
+        # If something before it moves, the stage opens when that has closed, and its letter goes on then.
+        if graph.stages[position].kind is not Kind.WORK and moving.isdisjoint(graph.upstream(position)):
+            open_item(tx, Flags.read(tx, job), opened, position)
     _seal_roots(tx, job, opened, graph)
     tx.rang = True
     return len(letters)
 
 
-def _by_place(letter: Row) -> tuple[int, int]:
-    return letter[2], letter[6]
+def _by_place(letter: Row) -> tuple[int, int, str]:
+    """Items that share their conditions; suspects, which carry the fences they lost, stay among themselves."""
+    return letter[2], letter[6], letter[7] or ""
 
 
 def _insert_letters(tx: Transaction, place: Place, stage: tuple[str, int], letters: Iterable[Row]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headrace.adapters.sqlite.chunks import read_items
 from headrace.adapters.sqlite.closing import end_external
 from headrace.adapters.sqlite.settling import Held, lose
 from headrace.adapters.sqlite.staging import drop_abandoned, drop_chunk
@@ -13,7 +14,7 @@ from headrace.core.losses import Charge
 
 JOBS_KEPT_S = 30 * 86_400.0
 WORKERS_KEPT_S = 3_600.0
-JOB_TABLES = ("job", "stage", "dead", "finish", "event", "external", "item_cancel", "unique_key")
+JOB_TABLES = ("job", "stage", "dead", "finish", "event", "external", "cursor", "item_cancel", "unique_key")
 
 
 def sweep(tx: Transaction, judge: Callable[[bool, Sequence[int], int], Charge]) -> Swept:
@@ -43,7 +44,7 @@ def _die_of_deadline(tx: Transaction, chunk: int, job: str, generation: int, pos
         job=job,
         generation=generation,
         position=position,
-        seq=tx.value("external_seq", id=chunk),
+        seq=read_items(tx, chunk).seqs[0],
         tenant=tenant,
         flow=flow,
         stage=tx.graph(digest).stages[position].name,
@@ -55,6 +56,7 @@ def _die_of_deadline(tx: Transaction, chunk: int, job: str, generation: int, pos
         attempts=0,
         now=tx.wall(),
         depth=0,
+        revokes=None,
         payload=b"\xc0",
     )
     end_external(tx, chunk, done=False)
@@ -69,7 +71,6 @@ def retain(tx: Transaction) -> int:
         job, pruned = pruning
         chunks = tx.all("chunks_of_job", job=job, pruned=pruned)
         for (chunk,) in chunks:
-            tx.run("claims_drop", id=chunk)
             drop_chunk(tx, chunk)
         rows += len(chunks)
         if not chunks:

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 import apsw
 
 from headrace.adapters.sqlite import guard
-from headrace.adapters.sqlite.connecting import MEMORY, connect, translated
+from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, connect, translated
 from headrace.adapters.sqlite.database import Bells, Work
 from headrace.adapters.sqlite.hints import Hints
-from headrace.core.errors import HeadraceError, Unreachable
+from headrace.core.errors import Unreachable
 from headrace.ports.seams import Clock
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class ThreadedDatabase(Bells):
             self._lock()
             connection.execute("BEGIN IMMEDIATE")
             for piece in pieces:
-                _try(connection, piece, alone=len(pieces) == 1)
+                self._try(piece, alone=len(pieces) == 1)
             if connection.in_transaction:
                 connection.execute("COMMIT")
         except BaseException as error:  # the thread must outlive whatever a piece raises
@@ -171,6 +171,21 @@ class ThreadedDatabase(Bells):
                 piece.error = piece.error or translated(error, self._path)
         finally:
             self._unlock()
+
+    def _try(self, piece: Piece, alone: bool) -> None:
+        connection = self._write_connection
+        if alone:
+            piece.answer = piece.work(connection)
+            return
+        connection.execute("SAVEPOINT piece")
+        try:
+            piece.answer = piece.work(connection)
+        except SURROUNDINGS:
+            raise
+        except Exception as error:  # whatever it is, it is this piece's own
+            piece.error = translated(error, self._path)
+            connection.execute("ROLLBACK TO piece")
+        connection.execute("RELEASE piece")
 
     def _look(self, pieces: list[Piece]) -> None:
         """Each piece on a snapshot of its own, held no longer than it takes."""
@@ -197,19 +212,6 @@ def take_turn(lock_file: int, clock: Clock) -> None:
     """Wait for the side file's lock, and say there who has it since when."""
     fcntl.flock(lock_file, fcntl.LOCK_EX)
     os.pwrite(lock_file, f"{os.getpid():>10} {clock.monotonic():>20.3f}\n".encode(), 0)
-
-
-def _try(connection: apsw.Connection, piece: Piece, alone: bool) -> None:
-    if alone:
-        piece.answer = piece.work(connection)
-        return
-    connection.execute("SAVEPOINT piece")
-    try:
-        piece.answer = piece.work(connection)
-    except HeadraceError as error:
-        piece.error = error
-        connection.execute("ROLLBACK TO piece")
-    connection.execute("RELEASE piece")
 
 
 def _roll_back(connection: apsw.Connection) -> None:

@@ -29,11 +29,13 @@ from headrace.testing.contracts.inspecting import InspectingContract
 from headrace.testing.contracts.leases import LeasesContract
 from headrace.testing.contracts.ledger import LedgerContract
 from headrace.testing.contracts.losing import LosingContract
+from headrace.testing.contracts.opening import OpeningContract
 from headrace.testing.contracts.outbox import OutboxContract
 from headrace.testing.contracts.recording import RecordingContract
 from headrace.testing.contracts.redriving import RedrivingContract
+from headrace.testing.contracts.reviving import RevivingContract
 from headrace.testing.contracts.sending import SendingContract
-from headrace.testing.contracts.settling import SettlingContract
+from headrace.testing.contracts.settling import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
 from headrace.testing.contracts.submitting import SubmittingContract
 from headrace.testing.contracts.wandering import WanderingContract
@@ -56,6 +58,7 @@ class StoreContract(
     SubmittingContract,
     ClaimingContract,
     SettlingContract,
+    GivingBackContract,
     LosingContract,
     ClosingContract,
     SendingContract,
@@ -69,11 +72,15 @@ class TransactionContract(RecordingContract, Benched):
     """Transactional stages: `Settlement.statements` and `Claim.revokes` of `ports.store.Store`."""
 
 
+class OpenTransactionContract(OpeningContract, Benched):
+    """`ports.transactions.OpenTransactions`: begin, resolve, revoke."""
+
+
 class SinkContract(OnceContract, PutContract, RevokeContract, EffectsContract):
     """`ports.sink.Sink`: once, put, revoke, effects."""
 
 
-class OperationsContract(CancellingContract, RedrivingContract, WanderingContract, Benched):
+class OperationsContract(CancellingContract, RedrivingContract, RevivingContract, WanderingContract, Benched):
     """`ports.operations.Operations`: cancel, pause, redrive, purge, external events, retention."""
 
 
@@ -87,6 +94,7 @@ __all__ = [
     "InspectorContract",
     "LeasesContract",
     "LedgerContract",
+    "OpenTransactionContract",
     "OperationsContract",
     "OutboxContract",
     "SinkContract",

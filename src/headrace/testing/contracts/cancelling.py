@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.core.errors import NotFound
-from headrace.core.tally import JobState
+from headrace.core.tally import JobState, Tolerance
 from headrace.testing.contracts.bench import ALL, Bench, again, barrier, died, flow, parcel, work
 
 PLAIN = flow(work("read"))
@@ -104,6 +104,62 @@ class CancellingContract:
         assert claim.tallies["a"][0].cancelled == 2
         await bench.accept(claim)
         assert await bench.state(job) is JobState.CANCELLED
+
+    async def test_a_second_cancel_does_not_touch_a_barrier_that_runs_always(self, bench: Bench) -> None:
+        job = await bench.submit(flow(work("a"), barrier("end", "a", always=True)), {"a": 2})
+        assert await bench.cancel(job)
+        assert await bench.cancel(job)
+        assert await bench.counts(job, "end") == (1, 0, 0, 0, 0)
+        await bench.accept(await bench.claim("end"))
+        assert await bench.state(job) is JobState.CANCELLED
+
+    async def test_a_stop_leaves_a_barrier_of_another_branch_its_item(self, bench: Bench) -> None:
+        declared = flow(work("a"), barrier("end", "a"), work("b", stop_early=True))
+        job = await bench.submit(declared, [parcel("a", 1), parcel("b", 1), parcel("b", 4)])
+        await bench.accept(await bench.claim("a"))
+        await bench.accept(await bench.claim("b", room=1), [], dead=(died(0),))
+        assert await bench.counts(job, "b") == (0, 0, 0, 1, 4)
+        await bench.accept(await bench.claim("end"))
+        assert await bench.state(job) is JobState.FAILED
+
+    async def test_a_share_of_a_stage_that_feeds_itself_is_not_judged_early(self, bench: Bench) -> None:
+        crawl = work("crawl", "crawl", stop_early=True, tolerate=Tolerance(percent=20.0))
+        job = await bench.submit(flow(crawl), {"crawl": 1})
+        await bench.accept(await bench.claim("crawl"), sends=(parcel("crawl", 1, depth=1), parcel("crawl", 1, depth=1)))
+        await bench.accept(await bench.claim("crawl", room=1), [], dead=(died(0),))
+        await bench.accept(await bench.claim("crawl"), sends=(parcel("crawl", 9, depth=2),))
+        assert await bench.drain(job) is JobState.FINISHED
+
+    async def test_retries_do_not_dilute_the_share_at_which_a_job_stops(self, bench: Bench) -> None:
+        hasty = work("a", stop_early=True, tolerate=Tolerance(percent=20.0))
+        job = await bench.submit(flow(hasty), [parcel("a", 4), parcel("a", 4)])
+        await bench.accept(await bench.claim("a", room=4), [], again=tuple(again(i, 60.0) for i in range(4)))
+        await bench.accept(await bench.claim("a", room=4), [0, 1], dead=(died(2), died(3)))
+        assert await bench.counts(job, "a") == (0, 0, 2, 2, 4)
+        assert await bench.state(job) is JobState.FAILED
+
+    async def test_a_job_that_stopped_early_can_still_be_cancelled(self, bench: Bench) -> None:
+        job = await bench.submit(flow(work("a", stop_early=True), barrier("end", "a")), {"a": 1})
+        await bench.accept(await bench.claim("a"), [], dead=(died(0),))
+        assert await bench.counts(job, "end") == (1, 0, 0, 0, 0)
+        assert await bench.cancel(job)
+        assert await bench.counts(job, "end") == (0, 0, 0, 0, 1)
+        assert await bench.state(job) is JobState.CANCELLED
+
+    async def test_neighbours_of_a_cancelled_suspect_still_revoke_the_claim_they_lost(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        lost = await bench.lose("read")
+        assert await bench.cancel_item(job, "read", lost.seqs[1])
+        claim = await bench.claim("read")
+        assert (claim.alone, claim.revokes) == (True, (lost.fence,))
+        assert list(claim.seqs) == [lost.seqs[0], lost.seqs[2]]
+
+    async def test_an_item_that_its_claim_has_settled_has_ended(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 2})
+        claim = await bench.claim("read")
+        await bench.accept(claim, [0], end=False)
+        assert not await bench.cancel_item(job, "read", claim.seqs[0])
+        assert await bench.cancel_item(job, "read", claim.seqs[1])
 
     async def test_a_retry_that_waits_for_its_time_is_cancelled(self, bench: Bench) -> None:
         job = await bench.submit(PLAIN, {"read": 1}, delay_s=1_000)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.core.consequences import Consequence
-from headrace.core.errors import CallerError, NotFound, TooLarge
+from headrace.core.errors import CallerError, Conflict, NotFound, TooLarge
 from headrace.core.events import Batch, Event, Lag
 from headrace.core.jobs import Submission
-from headrace.core.ledgers import Account, AccountTally, Entry, Seal, Settle
+from headrace.core.ledgers import Account, AccountTally, Entry, Expect, Seal, Settle
 from headrace.core.parcels import PAYLOAD_BYTES_MAX
 from headrace.core.tally import JobState
 from headrace.ports.parts import Parts
@@ -244,6 +244,17 @@ class OutboxContract:
         assert await store.ledger.tally("acme/p1") is None
         assert await store.outbox.lag() == Lag()
         assert (await store.inbox.consume("approvals", "m1", Consequence(events=(told(1),)))).new
+
+    async def test_a_posting_that_the_ledger_refuses_refuses_its_message(self, store: Parts) -> None:
+        counts = Settle("acme/p1", (Entry("i1"),))
+        with pytest.raises(NotFound):
+            await store.inbox.consume("crawler", "m1", Consequence(postings=(counts,), events=(told(1),)))
+        assert await store.outbox.lag() == Lag()
+        await store.inbox.consume("crawler", "m0", Consequence(postings=(Account("acme/p1"), Seal("acme/p1", 1))))
+        with pytest.raises(Conflict):
+            await store.inbox.consume("crawler", "m2", Consequence(postings=(Expect("acme/p1", 1, "late"),)))
+        again = Consequence(postings=(Account("acme/p1"), counts))
+        assert (await store.inbox.consume("crawler", "m1", again)).posted[1].crossed
 
     async def test_a_message_that_comes_twice_counts_once_in_the_ledger(self, store: Parts) -> None:
         postings = (Account("acme/p1"), Settle("acme/p1", (Entry("i1"), Entry("i2", ok=False))), Seal("acme/p1", 2))

@@ -186,10 +186,19 @@ class RedrivingContract:
         assert await bench.store.retain() > 0
         await bench.look()
         audit = await bench.audit(job)
-        assert (audit.pruned, audit.chunks) == (True, ())
+        assert (audit.pruned, audit.chunks) == (1, ())
         assert (await bench.tally(job, "a")).done == 5
         assert len((await bench.audit(open_job)).chunks) == 1
         assert await bench.store.retain() == 0
+
+    async def test_a_repeated_settlement_gets_its_answer_though_the_chunks_are_gone(self, bench: Bench) -> None:
+        await bench.submit(flow(work("a")), {"a": 1}, keep_s=0.0)
+        claim = await bench.claim("a")
+        await bench.accept(claim)
+        await bench.past_brief()
+        await bench.store.retain()
+        assert (await bench.settle(claim, [0], step=1)).accepted
+        assert not (await bench.settle(claim, [0], step=2)).accepted
 
     async def test_a_job_can_be_redriven_after_its_chunks_are_gone(self, bench: Bench) -> None:
         job, seq = await _failed(bench, keep_s=bench.passage.brief_s)

@@ -107,6 +107,29 @@ class SendingContract:
         await bench.accept(second, flips=(0,))
         assert (await bench.tally(job, "b")).total == 7
 
+    async def test_a_staged_parcel_for_a_stage_that_is_not_fed_is_refused(self, bench: Bench) -> None:
+        job = await bench.submit(flow(work("a", "b"), work("b"), work("c")), {"a": 1, "c": 1})
+        claim = await bench.claim("a")
+        assert await bench.send(claim.fence, parcel("c", 2, number=1), parcel("nowhere", 2, number=2))
+        for number, stage in ((1, "c"), (2, "nowhere")):
+            assert (await bench.settle(claim, flips=(number,))).reason == f"unknown:{stage}"
+        assert (await bench.tally(job, "c")).total == 1
+        await bench.accept(claim)
+
+    async def test_a_settlement_that_flips_what_is_not_there_is_refused(self, bench: Bench) -> None:
+        job = await bench.submit(PAIR, {"a": 1})
+        claim = await bench.claim("a")
+        await bench.send(claim.fence, parcel("b", 2, number=1))
+        assert (await bench.settle(claim, flips=(1, 2))).reason == "lost"
+        assert await bench.counts(job, "a") == (0, 1, 0, 0, 0)
+        await bench.accept(claim, flips=(1,))
+        assert (await bench.tally(job, "b")).total == 2
+
+    async def test_an_empty_key_is_a_key_beside_items_that_have_none(self, bench: Bench) -> None:
+        job = await bench.submit(UNIQUE, {"a": 1})
+        await bench.accept(await bench.claim("a"), sends=(parcel("b", 4, keys=[None, "", "", None]),))
+        assert (await bench.tally(job, "b")).total == 3
+
     async def test_streamed_items_are_visible_at_once_and_the_next_holder_gets_the_cursor(self, bench: Bench) -> None:
         job = await bench.submit(PAIR, {"a": 2})
         claim = await bench.claim("a", hold_s=bench.passage.brief_s)

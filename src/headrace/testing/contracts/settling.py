@@ -203,3 +203,62 @@ class SettlingContract:
         await bench.accept(retried)
         await bench.accept(claim, [1, 2])
         assert await bench.state(job) is JobState.FINISHED
+
+
+class GivingBackContract:
+    """A worker stuck behind one long item lets the others have the rest, and goes on holding that one."""
+
+    async def test_the_unstarted_rest_goes_back_while_the_claim_goes_on(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 5})
+        claim = await bench.claim("read")
+        await bench.accept(claim, [0], back=2, end=False)
+        assert await bench.counts(job, "read") == (3, 1, 1, 0, 0)
+        rest = await bench.claim_all("read", worker="worker-2")
+        assert [seq for part in rest for seq in part.seqs] == list(claim.seqs[2:])
+        assert {(part.alone, part.attempt) for part in rest} == {(False, 0)}
+        for part in rest:
+            await bench.accept(part)
+        await bench.accept(claim, [1])
+        assert await bench.state(job) is JobState.FINISHED
+
+    async def test_a_rest_that_others_were_granted_behind_goes_back_too(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 6})
+        first = await bench.claim("read", room=4)
+        behind = await bench.claim("read", room=1)
+        await bench.accept(first, [], back=1, end=False)
+        assert await bench.counts(job, "read") == (4, 2, 0, 0, 0)
+        found = [seq for claim in await bench.claim_all("read") for seq in claim.seqs]
+        assert sorted(found) == sorted([*first.seqs[1:], first.seqs[0] + 5])
+        await bench.accept(behind)
+        await bench.accept(first, [0])
+        assert (await bench.tally(job, "read")).done == 2
+
+    async def test_a_repeat_gives_back_once(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        claim = await bench.claim("read")
+        await bench.accept(claim, [], back=1, end=False)
+        rest = await bench.claim("read")
+        await bench.accept(claim, [], back=1, end=False, step=1)
+        assert await bench.counts(job, "read") == (0, 3, 0, 0, 0)
+        await bench.accept(rest)
+
+    async def test_a_lost_claim_loses_only_what_it_kept(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        claim = await bench.claim("read", hold_s=bench.passage.brief_s)
+        await bench.accept(claim, [], back=1, end=False)
+        await bench.accept(await bench.claim("read"))
+        await bench.past_brief()
+        await bench.sweep()
+        suspect = await bench.claim("read")
+        assert (list(suspect.seqs), suspect.alone) == ([claim.seqs[0]], True)
+        await bench.accept(suspect)
+        assert await bench.state(job) is JobState.FINISHED
+
+    async def test_what_goes_back_to_a_cancelled_job_ends_cancelled(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        claim = await bench.claim("read")
+        await bench.cancel(job)
+        await bench.accept(claim, [], back=1, end=False)
+        assert await bench.counts(job, "read") == (0, 1, 0, 0, 2)
+        await bench.accept(claim, [0])
+        assert await bench.state(job) is JobState.CANCELLED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.errors import Conflict, UnknownStage
+from headrace.core.errors import CallerError, Conflict, NotFound, UnknownStage
 from headrace.core.tally import JobState
 from headrace.testing.contracts.bench import Bench, barrier, external, flow, parcel, work
 
@@ -97,21 +97,43 @@ class SubmittingContract:
     async def test_uploaded_parcels_are_in_no_count_until_their_job_is_submitted(self, bench: Bench) -> None:
         assert await bench.send("j", parcel("read", 3, number=0), parcel("read", 2, number=1))
         assert (await bench.grant("read")).claims == ()
-        await bench.submit(PLAIN, {"read": 1}, job="j", uploaded=True)
+        await bench.submit(PLAIN, {"read": 1}, job="j", uploaded=2)
         assert (await bench.tally("j", "read")).total == 6
         assert await bench.drain("j") is JobState.FINISHED
 
     async def test_an_uploaded_parcel_sent_again_is_one_parcel(self, bench: Bench) -> None:
         await bench.send("j", parcel("read", 3, number=0))
         assert await bench.send("j", parcel("read", 3, number=0), parcel("read", 2, number=1))
-        await bench.submit(PLAIN, {}, job="j", uploaded=True)
+        await bench.submit(PLAIN, {}, job="j", uploaded=2)
         assert (await bench.tally("j", "read")).total == 5
 
     async def test_a_repeated_submit_does_not_flip_an_upload_twice(self, bench: Bench) -> None:
         await bench.send("j", parcel("read", 3))
-        await bench.submit(PLAIN, {}, job="j", uploaded=True)
-        await bench.submit(PLAIN, {}, job="j", uploaded=True)
+        await bench.submit(PLAIN, {}, job="j", uploaded=1)
+        await bench.submit(PLAIN, {}, job="j", uploaded=1)
         assert (await bench.tally("j", "read")).total == 3
+
+    async def test_an_upload_after_its_submit_adds_nothing(self, bench: Bench) -> None:
+        assert await bench.send("j", parcel("read", 2, number=1))
+        await bench.submit(PLAIN, {}, job="j", uploaded=1)
+        assert await bench.send("j", parcel("read", 2, number=1))
+        await bench.submit(PLAIN, {}, job="j", uploaded=1)
+        assert (await bench.tally("j", "read")).total == 2
+
+    async def test_an_upload_of_which_something_is_gone_is_refused(self, bench: Bench) -> None:
+        assert await bench.send("j", parcel("read", 2, number=1))
+        with pytest.raises(CallerError):
+            await bench.submit(PLAIN, {"read": 1}, job="j", uploaded=2)
+        with pytest.raises(NotFound):
+            await bench.store.job("j")
+
+    async def test_an_upload_to_a_stage_that_takes_no_submitted_items_is_refused(self, bench: Bench) -> None:
+        for job, stage in (("j", "nowhere"), ("k", "b")):
+            assert await bench.send(job, parcel(stage, 2))
+            with pytest.raises(CallerError):
+                await bench.submit(flow(work("a", "b"), work("b")), {"a": 1}, job=job, uploaded=1)
+            with pytest.raises(NotFound):
+                await bench.store.job(job)
 
     async def test_an_external_root_opens_with_the_job(self, bench: Bench) -> None:
         job = await bench.submit(flow(work("a"), external("approval")), {"a": 1})

@@ -145,7 +145,16 @@ class PostgresServer:
         """From now on this role must bring its password; everybody else is trusted."""
         rules = self._data / "pg_hba.conf"
         rules.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+        before, deadline = self._loaded_at(), time.monotonic() + READY_S_MAX
         os.kill(self.pid, signal.SIGHUP)
+        while self._loaded_at() == before:
+            if time.monotonic() > deadline:
+                raise RuntimeError("PostgreSQL did not read its rules again")
+            time.sleep(0.005)
+
+    def _loaded_at(self) -> object:
+        with psycopg.connect(self.url) as connection:
+            return connection.execute("SELECT pg_conf_load_time()").fetchone()
 
     def log(self) -> str:
         return (self._home / "server.log").read_text(errors="replace")

@@ -149,7 +149,11 @@ BUGS: dict[str, Bug] = {
         "cancelled items stay claimable", Parts(changed("chunk_cancel_waiting", "next = count, ", ""))
     ),
     "steps_not_kept": Bug(
-        "a repeated settlement is not recognised", Parts(changed("claim_step", "SET step = :step, ", "SET "))
+        "a repeated settlement is not recognised", Parts(changed("claim_step", "step = :step, ", ""))
+    ),
+    "rest_lost": Bug(
+        "what a worker gives back while it goes on waits for nobody",
+        Parts(changed("chunk_back", "SET next = :next", "SET next = next")),
     ),
     "suspects_lost": Bug(
         "what a lost claim held is not given to anybody",

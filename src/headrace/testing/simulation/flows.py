@@ -115,6 +115,7 @@ class RandomFlow:
             concurrency=chance.choice((1, 2, 4)),
             retry=POLICY,
             timeout_s=TIMEOUT_S,
+            transaction="recorded",
             **options,
         )(makers[kind](name))
 

@@ -118,10 +118,19 @@ class History:
         for loss in settlement.dead:
             self._end(holding, loss.index, "failed")
         holding.settled |= bits.of(again.index for again in settlement.again)
+        if settlement.back is not None and not settlement.end:
+            self._give_back(holding, settlement.back)
         flipped = [holding.parcels[number] for number in settlement.flips if number in holding.parcels]
         for parcel in (*settlement.sends, *flipped):
             self._send(holding.claim, parcel)
         holding.ended = settlement.end
+
+    def _give_back(self, holding: Holding, first: int) -> None:
+        """What was given back is nobody's until it is granted again."""
+        for index in range(first, len(holding.items)):
+            if not holding.settled >> index & 1:
+                holding.settled |= 1 << index
+                self._holder.pop(holding.items[index], None)
 
     def _end(self, holding: Holding, index: int, end: str) -> None:
         item = holding.items[index]

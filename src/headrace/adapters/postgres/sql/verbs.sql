@@ -74,7 +74,7 @@ SELECT headrace.redrive(%b, %b::text::jsonb, %b::text::jsonb, %b::bytea[], %b::b
 
 -- dead_match
 -- Dead letters by filter, in an order that keeps their items together.
-SELECT job, generation, position, seq, key, payload, depth FROM headrace.dead
+SELECT job, generation, position, seq, key, payload, depth, revokes FROM headrace.dead
  WHERE redriven_in IS NULL
    AND (%(tenant)b::text IS NULL OR tenant = %(tenant)b) AND (%(job)b::text IS NULL OR job = %(job)b)
    AND (%(flow)b::text IS NULL OR flow = %(flow)b) AND (%(stage)b::text IS NULL OR stage = %(stage)b)

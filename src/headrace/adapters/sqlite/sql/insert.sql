@@ -37,7 +37,8 @@ DELETE FROM chunk WHERE id = :id
 
 -- staged_abandoned
 -- Uploads whose submit never came.
-SELECT id FROM chunk_state WHERE staged IS NOT NULL AND staged_at < :before LIMIT 100
+SELECT id FROM chunk_state WHERE staged IS NOT NULL AND staged_at < :before
+   AND NOT EXISTS (SELECT 1 FROM claim k WHERE k.fence = CAST(staged AS INTEGER) AND k.live = 1) LIMIT 100
 
 -- unique_insert
 -- Only a key that was really inserted counts.

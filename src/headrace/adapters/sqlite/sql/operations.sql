@@ -44,7 +44,7 @@ RETURNING open
 
 -- dead_match
 -- Dead letters by filter, oldest first, so that a redrive keeps their order.
-SELECT job, generation, position, seq, key, payload, depth FROM dead
+SELECT job, generation, position, seq, key, payload, depth, revokes FROM dead
  WHERE redriven_in IS NULL
    AND (:tenant IS NULL OR tenant = :tenant) AND (:job IS NULL OR job = :job) AND (:flow IS NULL OR flow = :flow)
    AND (:stage IS NULL OR stage = :stage) AND (:reason IS NULL OR reason = :reason)
@@ -54,6 +54,12 @@ SELECT job, generation, position, seq, key, payload, depth FROM dead
 -- dead_redriven
 -- The letter stays, marked with the generation that took it up.
 UPDATE dead SET redriven_in = :redriven_in
+ WHERE job = :job AND generation = :generation AND position = :position AND seq = :seq
+
+-- cursor_redriven
+-- What a streaming item has made visible stays: it goes on from there.
+INSERT INTO cursor (job, generation, position, seq, cursor)
+SELECT job, :redriven_in, position, seq, cursor FROM cursor
  WHERE job = :job AND generation = :generation AND position = :position AND seq = :seq
 
 -- dead_delete
@@ -91,7 +97,7 @@ RETURNING job, generation, position
 
 -- chunk_place
 -- Under which conditions a chunk waits.
-SELECT queue, tenant, priority, gate, depth, attempt, crashes, suspect, due_at, low, high, ready
+SELECT queue, tenant, priority, gate, depth, attempt, crashes, suspect, due_at, low, high, ready, revokes
   FROM chunk_state WHERE id = :id
 
 -- job_purged

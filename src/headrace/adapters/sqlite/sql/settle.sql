@@ -7,9 +7,13 @@ SELECT k.fence, k.chunk, k.lo, k.hi, k.alone, k.hold_s, k.live, k.step, k.boot, 
   FROM claim k JOIN chunk_state s ON s.id = k.chunk JOIN job j ON j.id = s.job
  WHERE k.fence = :fence
 
+-- claim_answered
+-- The last step of a claim, also when its job's chunks have gone.
+SELECT step FROM claim WHERE fence = :fence
+
 -- claim_step
 -- A settlement that leaves its claim open counts in the claim alone.
-UPDATE claim SET step = :step, done = :done, dead = :dead, cancelled = :cancelled, moved = :moved,
+UPDATE claim SET hi = :hi, step = :step, done = :done, dead = :dead, cancelled = :cancelled, moved = :moved,
        low = :low, high = :high
  WHERE fence = :fence
 
@@ -22,6 +26,10 @@ UPDATE claim SET live = 0, hi = :hi, step = :step, done = :done, dead = :dead, c
 -- chunk_ends
 -- The bit planes and the mark of a chunk, before a claim folds into them.
 SELECT low, high, next, count, done + dead + cancelled + moved FROM chunk_state WHERE id = :id
+
+-- chunk_back
+-- Items that were granted last and never started wait again in place.
+UPDATE chunk_state SET next = :next, ready = (gate = 0) WHERE id = :id
 
 -- chunk_fold
 -- What a claim counted becomes part of its chunk; the fold that completes the chunk ends it.
@@ -77,8 +85,8 @@ SELECT position, sum(total), sum(done), sum(dead), sum(cancelled) FROM stage
 
 -- stage_size
 -- Items of a stage that are not folded yet.
-SELECT coalesce(sum(count - moved), 0) FROM chunk_state
- WHERE job = :job AND generation = :generation AND position = :position AND open = 1
+SELECT coalesce(sum(count), 0) FROM chunk_state
+ WHERE job = :job AND generation = :generation AND position = :position AND open = 1 AND fresh = 1
 
 -- job_flags
 -- What a closing stage needs to know about its job.
@@ -101,9 +109,18 @@ UPDATE job SET state = :state, ended_at = :now, prune_at = :now + keep_s, paused
 -- dead_insert
 -- A dead letter with all it needs to live again.
 INSERT INTO dead (job, generation, position, seq, tenant, flow, stage, key, reason, rule, error, fingerprint,
-                  attempts, died_at, depth, payload)
+                  attempts, died_at, depth, revokes, payload)
 VALUES (:job, :generation, :position, :seq, :tenant, :flow, :stage, :key, :reason, :rule, :error, :fingerprint,
-        :attempts, :now, :depth, :payload)
+        :attempts, :now, :depth, :revokes, :payload)
+
+-- dead_taken_up
+-- The dead letter that the one item of a barrier or external stage goes on from in this generation.
+SELECT seq, revokes FROM dead WHERE job = :job AND position = :position AND redriven_in = :generation
+ ORDER BY generation DESC LIMIT 1
+
+-- dead_put_back
+-- A stage that did not open took up nothing.
+UPDATE dead SET redriven_in = NULL WHERE job = :job AND position = :position AND redriven_in = :generation
 
 -- cursor_put
 -- Where a streaming item will resume.

@@ -27,13 +27,11 @@ SELECT id, pruned FROM job WHERE pruning = 1 ORDER BY id LIMIT 1
 -- A few chunks of a job that is being pruned.
 SELECT id FROM chunk_state WHERE job = :job AND generation <= :pruned LIMIT 200
 
--- claims_drop
--- Claims go with their chunk.
-DELETE FROM claim WHERE chunk = :id
-
 -- prune_cursors
--- Cursors of ended generations are of no use.
+-- Only an item that may be redriven has a use for where it was.
 DELETE FROM cursor WHERE job = :job AND generation <= :pruned
+   AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.job = cursor.job AND d.generation = cursor.generation
+        AND d.position = cursor.position AND d.seq = cursor.seq AND d.redriven_in IS NULL)
 
 -- job_pruned
 -- Nothing is left of its chunks.
@@ -42,10 +40,6 @@ UPDATE job SET pruning = 0 WHERE id = :job
 -- jobs_to_forget
 -- Jobs past thirty days after their end.
 SELECT id FROM job WHERE ended_at < :before AND pruned = generation AND pruning = 0 LIMIT 100
-
--- external_seq
--- The seq of an external stage's one item.
-SELECT id * 1024 FROM chunk WHERE id = :id
 
 -- forget_job
 -- The job itself, with its idempotency key.
@@ -70,6 +64,10 @@ DELETE FROM event WHERE job = :job
 -- forget_external
 -- Events that its external stages got.
 DELETE FROM external_event WHERE job = :job
+
+-- forget_cursor
+-- Where its dead streaming items were.
+DELETE FROM cursor WHERE job = :job
 
 -- forget_item_cancel
 -- Items that were to be cancelled.

@@ -9,7 +9,8 @@ CREATE TABLE headrace.graph (
     body text NOT NULL
 );
 
--- cancelled: 0 no, 1 by a user, 2 stopped early because too much died. `prune_at`: when its chunks may go.
+-- cancelled: 0 no, 1 by a user, 2 stopped early because too much died. `prune_at`: when its chunks may go;
+-- those of generations up to `pruned` have gone or are going.
 CREATE TABLE headrace.job (
     id text COLLATE "C" PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL,
@@ -23,7 +24,7 @@ CREATE TABLE headrace.job (
     stages_open integer NOT NULL,
     paused boolean NOT NULL DEFAULT false,
     cancelled smallint NOT NULL DEFAULT 0,
-    pruned boolean NOT NULL DEFAULT false,
+    pruned integer NOT NULL DEFAULT 0,
     purged boolean NOT NULL DEFAULT false,
     submitted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at timestamptz,
@@ -192,6 +193,7 @@ CREATE TABLE headrace.dead (
     died_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     depth integer NOT NULL,
     redriven_in integer,
+    revokes bigint[],
     payload bytea NOT NULL,
     PRIMARY KEY (job, generation, position, seq)
 );

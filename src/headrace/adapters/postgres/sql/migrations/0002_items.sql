@@ -119,6 +119,12 @@ BEGIN
     RETURN false;
 END $$;
 
+-- Items that were in lost claims before: they run alone, and whoever holds them tells the sinks of these fences.
+CREATE FUNCTION headrace.suspect(chunk_id bigint, lost bigint[]) RETURNS void LANGUAGE sql
+BEGIN ATOMIC
+    UPDATE headrace.chunk_state s SET suspect = true, revokes = lost WHERE s.id = chunk_id AND cardinality(lost) > 0;
+END;
+
 -- Keep only items whose keys this stage has not seen in this job; keyless items always pass. Keys are inserted sorted,
 -- so that two senders of the same keys queue instead of deadlocking. The chunk is written anew if anything was left
 -- out; the answer is its count, and its id through `place`.

@@ -5,13 +5,18 @@
 -- settlement has committed. So whoever takes feeders_open to 0 sees every chunk that will ever be in the stage, and
 -- everybody who ends a chunk of it queues on the same row: the later one sees both.
 
--- The one item of a barrier or external stage, as everything before it has closed. The answer is true if it ended at
--- once.
+-- The one item of a barrier or external stage, as everything before it has closed. If a dead letter of the stage was
+-- taken up in this generation, this is that item again and not a second one. The answer is its chunk if it ended at once.
 CREATE FUNCTION headrace.open_item(stage headrace.stage, owner headrace.job) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     place headrace.chunk_state;
+    letter headrace.dead;
     arrived boolean := false;
 BEGIN
+    IF stage.generation > 1 THEN
+        SELECT * INTO letter FROM headrace.dead d WHERE d.job = stage.job AND d.position = stage.position
+           AND d.redriven_in = stage.generation ORDER BY d.generation DESC LIMIT 1;
+    END IF;
     place.id := nextval('headrace.chunk_id');
     place.generation := stage.generation;
     place.position := stage.position;
@@ -29,8 +34,10 @@ BEGIN
             AND e.position = stage.position);
     END IF;
     -- One msgpack nil.
-    INSERT INTO headrace.chunk (id, payload, ends) VALUES (place.id, '\xc0', int4send(1));
+    INSERT INTO headrace.chunk (id, payload, ends, seqs)
+    VALUES (place.id, '\xc0', int4send(1), CASE WHEN letter.seq IS NOT NULL THEN ARRAY[letter.seq] END);
     PERFORM headrace.enter(place);
+    PERFORM headrace.suspect(place.id, letter.revokes);
     IF arrived THEN
         UPDATE headrace.chunk_state SET next = 1, done = 1, low = B'1', due_at = NULL WHERE id = place.id;
         RETURN place.id;
@@ -38,31 +45,39 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Whether a stage that has no more feeders gets its one item in this generation.
+-- Whether a stage that has no more feeders gets its one item in this generation. In a redriven one that is so if
+-- something before it moved: else the redrive itself let its letter in.
 CREATE FUNCTION headrace.opens(stage headrace.stage, owner headrace.job) RETURNS boolean LANGUAGE sql STABLE
 RETURN stage.kind <> 0
    AND (owner.cancelled <> 1 OR stage.always)
-   AND (stage.generation = 1 OR stage.every_generation AND EXISTS (
-        SELECT FROM headrace.stage u
-         WHERE u.job = stage.job AND u.generation = stage.generation AND u.position = ANY (stage.upstream)
-             AND u.total > 0));
+   AND (stage.generation = 1 OR (
+        (stage.every_generation OR EXISTS (
+            SELECT FROM headrace.dead d
+             WHERE d.job = stage.job AND d.position = stage.position AND d.redriven_in = stage.generation))
+        AND EXISTS (
+            SELECT FROM headrace.stage u
+             WHERE u.job = stage.job AND u.generation = stage.generation AND u.position = ANY (stage.upstream)
+                 AND u.total > 0)));
 
 -- Whether a stage has more dead than it bears.
 CREATE FUNCTION headrace.exceeded(stage headrace.stage, total bigint) RETURNS boolean LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN stage.tolerate_percent IS NULL THEN stage.dead > stage.tolerate_count
        ELSE stage.dead * 100 > stage.tolerate_percent * total END;
 
--- Whether a stage that wants to stop early has seen too many dead. A share is judged only when the total is known.
+-- Whether a stage that wants to stop early has seen too many dead. A share is judged only when the total is known: never
+-- early in a stage that feeds itself.
 CREATE FUNCTION headrace.stops(stage headrace.stage) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     waiting bigint := 0;
 BEGIN
-    IF NOT stage.stop_early OR stage.dead = 0 OR (stage.tolerate_percent IS NOT NULL AND stage.feeders_open > 0) THEN
+    IF NOT stage.stop_early OR stage.dead = 0 OR (stage.tolerate_percent IS NOT NULL
+        AND (stage.feeders_open > 0 OR stage.position = ANY (stage.feeds))) THEN
         RETURN false;
     END IF;
     IF stage.tolerate_percent IS NOT NULL THEN
-        SELECT coalesce(sum(count - moved), 0) INTO waiting FROM headrace.chunk_state s
-         WHERE s.job = stage.job AND s.open AND s.generation = stage.generation AND s.position = stage.position;
+        SELECT coalesce(sum(count), 0) INTO waiting FROM headrace.chunk_state s
+         WHERE s.job = stage.job AND s.open AND s.generation = stage.generation AND s.position = stage.position
+           AND s.fresh;
     END IF;
     RETURN headrace.exceeded(stage, stage.total + waiting)
        AND NOT EXISTS (SELECT FROM headrace.job j WHERE j.id = stage.job AND j.cancelled <> 0);
@@ -146,6 +161,10 @@ BEGIN
                     UPDATE headrace.stage s SET total = s.total + 1, done = s.done + 1
                      WHERE s.job = job_id AND s.generation = run AND s.position = here RETURNING * INTO stage;
                 END IF;
+            ELSIF owner.cancelled = 1 AND run > 1 THEN
+                -- A stage that did not open took up nothing.
+                UPDATE headrace.dead d SET redriven_in = NULL
+                 WHERE d.job = job_id AND d.position = here AND d.redriven_in = run;
             END IF;
         END IF;
         IF headrace.can_close(stage) THEN

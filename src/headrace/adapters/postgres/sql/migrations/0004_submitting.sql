@@ -154,6 +154,7 @@ BEGIN
          WHERE j.id = given ->> 'job'
             OR (j.tenant = given ->> 'tenant' AND j.flow = given ->> 'flow' AND j.key = given ->> 'key')
          ORDER BY j.id = given ->> 'job' DESC LIMIT 1;
+        PERFORM headrace.drop_staged(given ->> 'job');
         rang := false;
         RETURN;
     END IF;
@@ -167,7 +168,16 @@ BEGIN
     IF (given ->> 'delay_s')::double precision > 0 THEN
         base.due_at := clock_timestamp() + headrace.seconds((given ->> 'delay_s')::double precision);
     END IF;
-    IF (given ->> 'uploaded')::boolean THEN
+    IF (given ->> 'uploaded')::integer > 0 THEN
+        IF (SELECT count(*) FROM headrace.staged t WHERE t.owner = job_id) <> (given ->> 'uploaded')::integer THEN
+            RAISE EXCEPTION 'not all that was uploaded for job % is there: upload again under a new job', job_id;
+        END IF;
+        IF EXISTS (
+            SELECT FROM headrace.staged t LEFT JOIN headrace.stage s
+                ON s.job = job_id AND s.generation = 1 AND s.name = t.stage AND s.kind = 0 AND s.feeders = 0
+             WHERE t.owner = job_id AND s.position IS NULL) THEN
+            RAISE EXCEPTION 'the upload of job % has items for a stage that takes no submitted items', job_id;
+        END IF;
         PERFORM headrace.flip(job_id, NULL, base);
     END IF;
     FOR parcel IN SELECT * FROM jsonb_array_elements(given -> 'parcels') LOOP

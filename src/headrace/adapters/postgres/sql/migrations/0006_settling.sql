@@ -24,7 +24,8 @@ BEGIN
     END CASE;
 END $$;
 
--- Dead letters for items that end dead; those that ended before are left out.
+-- Dead letters for items that end dead; those that ended before are left out. A letter remembers the lost claims that
+-- had the item: whoever redrives it must tell the sinks.
 CREATE FUNCTION headrace.end_dead(INOUT claim headrace.claim, state headrace.chunk_state, losses jsonb)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -38,10 +39,10 @@ BEGIN
     END IF;
     INSERT INTO headrace.dead (job, generation, position, seq, tenant, flow, stage, key, reason, rule, error,
         fingerprint,
-                               attempts, depth, payload)
+                               attempts, depth, revokes, payload)
     SELECT state.job, state.generation, state.position, i.seq, state.tenant, j.flow, s.name, i.key, l ->> 'reason',
            l ->> 'rule', l ->> 'error', headrace.fingerprint(l ->> 'rule', l ->> 'error', l ->> 'reason'),
-           (l ->> 'attempts')::integer, state.depth, i.payload
+           (l ->> 'attempts')::integer, state.depth, state.revokes, i.payload
       FROM (SELECT DISTINCT ON ((e ->> 'index')::integer) e AS l FROM jsonb_array_elements(losses) e
              WHERE (e ->> 'index')::integer = ANY (dying)) chosen
       JOIN headrace.items_of(claim.chunk, ARRAY(SELECT at + claim.lo FROM unnest(dying) at)) i
@@ -110,16 +111,34 @@ END $$;
 
 -- Why a stage among the targets cannot be sent to; NULL if all can. Only what a stage feeds is kept open by it, so a
 -- send to any other could meet its close.
-CREATE FUNCTION headrace.wrong_target(state headrace.chunk_state, sends jsonb) RETURNS text LANGUAGE sql STABLE
+CREATE FUNCTION headrace.wrong_stage(state headrace.chunk_state, names text[]) RETURNS text LANGUAGE sql STABLE
 RETURN (
     SELECT CASE WHEN t.position IS NULL THEN 'unknown:' ELSE 'sealed:' END || wanted.name
-      FROM (SELECT DISTINCT e ->> 'stage' COLLATE "C" AS name FROM jsonb_array_elements(sends) e) wanted
+      FROM (SELECT DISTINCT n COLLATE "C" AS name FROM unnest(names) n) wanted
       JOIN headrace.stage me
         ON me.job = state.job AND me.generation = state.generation AND me.position = state.position
       LEFT JOIN headrace.stage t
         ON t.job = me.job AND t.generation = me.generation AND t.name = wanted.name AND t.position = ANY (me.feeds)
      WHERE t.position IS NULL OR (t.position <> me.position AND t.feeders_open = 0)
      ORDER BY wanted.name LIMIT 1);
+
+-- What is wrong with what a settlement sends: a stage, or that something to be flipped is gone. NULL: nothing is.
+CREATE FUNCTION headrace.wrong_target(state headrace.chunk_state, given bigint, detail jsonb) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    names text[] := ARRAY(SELECT e ->> 'stage' FROM jsonb_array_elements(detail -> 'sends') e);
+    flips integer[] := ARRAY(SELECT DISTINCT n::integer FROM jsonb_array_elements_text(detail -> 'flips') n);
+    staged text[];
+BEGIN
+    IF cardinality(flips) > 0 THEN
+        staged := ARRAY(SELECT t.stage FROM headrace.staged t WHERE t.owner = given::text AND t.number = ANY (flips));
+        IF cardinality(staged) < cardinality(flips) THEN
+            RETURN 'lost';
+        END IF;
+        names := names || staged;
+    END IF;
+    RETURN headrace.wrong_stage(state, names);
+END $$;
 
 -- What a settlement sends; the ids of chunks that ended at once because their gate is cancelled.
 CREATE FUNCTION headrace.insert_sent(state headrace.chunk_state, sends jsonb, payloads bytea[],
@@ -155,16 +174,18 @@ BEGIN
     RETURN ended;
 END $$;
 
--- Items without an outcome wait again at once: in place if nobody was granted what follows them, else in a chunk of
--- their own.
-CREATE FUNCTION headrace.give_back(INOUT claim headrace.claim, state headrace.chunk_state) LANGUAGE plpgsql AS $$
+-- Items from an index on that have no outcome wait again at once: in place if nobody was granted what follows them, else
+-- in a chunk of their own.
+CREATE FUNCTION headrace.give_back(INOUT claim headrace.claim, state headrace.chunk_state, first integer)
+LANGUAGE plpgsql AS $$
 DECLARE
     kept integer[];
     width integer;
     parted record;
     place headrace.chunk_state;
 BEGIN
-    parted := headrace.end_cancelled(claim, state, headrace.indexes(headrace.unsettled(claim)));
+    kept := ARRAY(SELECT i FROM unnest(headrace.indexes(headrace.unsettled(claim))) i WHERE i >= first ORDER BY i);
+    parted := headrace.end_cancelled(claim, state, kept);
     claim := parted.claim;
     kept := parted.kept;
     IF cardinality(kept) = 0 THEN
@@ -291,8 +312,8 @@ BEGIN
             CONTINUE;
         END IF;
         SELECT * INTO state FROM headrace.chunk_state s WHERE s.id = held.chunk;
-        IF details[n] ? 'sends' THEN
-            refused := headrace.wrong_target(state, details[n] -> 'sends');
+        IF details[n] ?| '{sends,flips}' THEN
+            refused := headrace.wrong_target(state, held.fence, details[n]);
             IF refused IS NOT NULL THEN
                 reasons := reasons || refused;
                 CONTINUE;
@@ -311,13 +332,18 @@ BEGIN
         END IF;
         IF finals[n] THEN
             IF held.done + held.dead + held.cancelled + held.moved < width THEN
-                held := headrace.give_back(held, state);
+                held := headrace.give_back(held, state, 0);
             END IF;
             IF headrace.end_claim(held, granted_hi) THEN
                 ended := ended || held.chunk;
             END IF;
         ELSE
-            UPDATE headrace.claim c SET step = held.step, done = held.done, dead = held.dead,
+            IF details[n] ? 'back' THEN
+                held := headrace.give_back(held, state, (details[n] ->> 'back')::integer);
+                UPDATE headrace.chunk_state s SET next = s.next - (granted_hi - held.hi)
+                 WHERE s.id = held.chunk AND held.hi < granted_hi;
+            END IF;
+            UPDATE headrace.claim c SET hi = held.hi, step = held.step, done = held.done, dead = held.dead,
                 cancelled = held.cancelled,
                    moved = held.moved, low = held.low, high = held.high WHERE c.fence = held.fence;
         END IF;

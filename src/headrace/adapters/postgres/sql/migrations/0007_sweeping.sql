@@ -23,7 +23,7 @@ BEGIN
     place.revokes := coalesce(state.revokes, '{}') || claim.fence;
     IF claim.alone AND claim.step > 0 AND cardinality(kept) > 0 THEN
         IF state.crashes + 1 >= crashes_max THEN
-            claim := headrace.end_dead(claim, state, jsonb_build_array(jsonb_build_object(
+            claim := headrace.end_dead(claim, place, jsonb_build_array(jsonb_build_object(
                 'index', kept[1], 'reason', 'worker_lost', 'rule', 'crashes_max', 'error', '', 'attempts',
                     state.attempt)));
         ELSE
@@ -121,22 +121,27 @@ DECLARE
 BEGIN
     FOR old IN SELECT * FROM headrace.job j WHERE j.prune_at IS NOT NULL AND j.prune_at <= clock_timestamp()
                 ORDER BY j.prune_at LIMIT 100 FOR UPDATE SKIP LOCKED LOOP
+        -- From the first chunk that goes, only the tallies tell.
+        UPDATE headrace.job j SET pruned = j.generation WHERE j.id = old.id AND j.pruned < j.generation;
         gone := ARRAY(SELECT s.id FROM headrace.chunk_state s WHERE s.job = old.id LIMIT 1000 - removed);
         DELETE FROM headrace.chunk_state s WHERE s.id = ANY (gone);
         DELETE FROM headrace.chunk c WHERE c.id = ANY (gone);
         removed := removed + cardinality(gone);
         EXIT WHEN removed >= 1000;
-        DELETE FROM headrace.cursor n WHERE n.job = old.id;
+        -- Only an item that may be redriven has a use for where it was.
+        DELETE FROM headrace.cursor n WHERE n.job = old.id AND NOT EXISTS (
+            SELECT FROM headrace.dead d WHERE d.job = n.job AND d.generation = n.generation
+               AND d.position = n.position AND d.seq = n.seq AND d.redriven_in IS NULL);
         GET DIAGNOSTICS part = ROW_COUNT;
         removed := removed + part;
-        UPDATE headrace.job j SET pruned = true, prune_at = NULL WHERE j.id = old.id;
+        UPDATE headrace.job j SET prune_at = NULL WHERE j.id = old.id;
     END LOOP;
     FOR old IN SELECT * FROM headrace.job j
                 WHERE j.ended_at < clock_timestamp() - interval '30 days' AND j.prune_at IS NULL
                 ORDER BY j.ended_at LIMIT 100 FOR UPDATE SKIP LOCKED LOOP
         -- Unique keys and what was cancelled stay as long as the job: it may be redriven without its chunks.
         FOREACH named IN ARRAY
-            ARRAY['stage', 'dead', 'finish', 'event', 'external_event', 'item_cancel', 'unique_key'] LOOP
+            ARRAY['stage', 'dead', 'finish', 'event', 'external_event', 'cursor', 'item_cancel', 'unique_key'] LOOP
             EXECUTE format('DELETE FROM headrace.%I WHERE job = $1', named) USING old.id;
             GET DIAGNOSTICS part = ROW_COUNT;
             removed := removed + part;

@@ -1,8 +1,8 @@
 -- What operators do to jobs, each verb in one transaction.
 --
--- Operators of one job queue on an advisory lock; settlements do not take it. A gate is closed chunk by chunk: the lock
--- on a chunk waits for the settlement that works on it, and the next look sees what that settlement sent. When a look
--- finds nothing left to mark, every open chunk of the job is locked here, so nobody can be sending any more.
+-- Operators of one job queue on an advisory lock; settlements do not take it. Whoever closes or opens gates first locks
+-- every open chunk of the job: the lock on a chunk waits for the settlement that works on it, and the next look sees what
+-- that settlement sent. When a look sees nothing but what is locked here, nobody can be sending or opening any more.
 
 CREATE FUNCTION headrace.alone_on(job_id text) RETURNS headrace.job LANGUAGE plpgsql AS $$
 DECLARE
@@ -13,43 +13,51 @@ BEGIN
     RETURN owner;
 END $$;
 
+-- Keep everybody from the open chunks of a job. A look whose locks had to be waited for may find a chunk ended and not
+-- yet see what its settlement sent: only a look after it can tell that nothing is left.
+CREATE FUNCTION headrace.lock_open(job_id text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    locked bigint;
+BEGIN
+    LOOP
+        locked := cardinality(ARRAY(
+            SELECT s.id FROM headrace.chunk_state s WHERE s.job = job_id AND s.open ORDER BY s.id FOR UPDATE));
+        EXIT WHEN locked = (SELECT count(*) FROM headrace.chunk_state s WHERE s.job = job_id AND s.open);
+    END LOOP;
+END $$;
+
 -- End what waits, and put everything that is held behind a closed gate. NULL: no such job. False: it had ended.
--- `cause`: 1 a user wants it, 2 too much died.
+-- `cause`: 1 a user wants it, 2 too much died. A stop leaves barriers alone, because they run in failed jobs; a user may
+-- end those as well.
 CREATE FUNCTION headrace.cancel(job_id text, cause smallint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     owner headrace.job := headrace.alone_on(job_id);
-    state headrace.chunk_state;
-    ended bigint[] := '{}';
-    still_open boolean;
-    marked boolean;
+    ended bigint[];
 BEGIN
     IF owner.id IS NULL THEN
         RETURN NULL;
     END IF;
-    IF owner.state <> 'open' OR owner.cancelled <> 0 THEN
+    IF owner.state <> 'open' OR owner.cancelled = 1 OR owner.cancelled = cause THEN
         RETURN owner.state = 'open';
     END IF;
-    LOOP
-        marked := false;
-        FOR state IN SELECT * FROM headrace.chunk_state s WHERE s.job = job_id AND s.open AND s.gate <> 2
-                      ORDER BY s.id FOR UPDATE LOOP
-            UPDATE headrace.chunk_state s
-               SET gate = 2, next = s.count, cancelled = s.cancelled + (s.count - s.next), due_at = NULL,
-                   high = overlay(coalesce(s.high,
-                       headrace.zeros(s.count)) PLACING ~headrace.zeros(s.count - s.next) FROM s.next + 1)
-             WHERE s.id = state.id RETURNING s.open INTO still_open;
-            IF NOT still_open THEN
-                ended := ended || state.id;
-            END IF;
-            marked := true;
-        END LOOP;
-        EXIT WHEN NOT marked;
-    END LOOP;
+    -- A stop comes after the settlement that found it necessary: by now the job may be in another generation.
+    IF cause = 2 AND NOT EXISTS (SELECT FROM headrace.stage s
+                                  WHERE s.job = job_id AND s.generation = owner.generation AND headrace.stops(s)) THEN
+        RETURN false;
+    END IF;
+    PERFORM headrace.lock_open(job_id);
     -- What was in flight may have ended the job meanwhile.
     UPDATE headrace.job j SET cancelled = cause WHERE j.id = job_id AND j.state = 'open';
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    WITH gone AS (
+        UPDATE headrace.chunk_state s
+           SET gate = 2, next = s.count, cancelled = s.cancelled + (s.count - s.next), due_at = NULL,
+               high = overlay(coalesce(s.high,
+                   headrace.zeros(s.count)) PLACING ~headrace.zeros(s.count - s.next) FROM s.next + 1)
+         WHERE s.job = job_id AND s.open AND s.gate <> 2 AND (cause = 1 OR s.kind <> 1) RETURNING s.id, s.open)
+    SELECT coalesce(array_agg(g.id) FILTER (WHERE NOT g.open), '{}') INTO ended FROM gone g;
     PERFORM headrace.fold(ended);
     RETURN true;
 END $$;
@@ -59,7 +67,6 @@ END $$;
 CREATE FUNCTION headrace.set_paused(job_id text, pausing boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     owner headrace.job := headrace.alone_on(job_id);
-    chunks bigint[];
 BEGIN
     IF owner.id IS NULL THEN
         RETURN NULL;
@@ -67,13 +74,9 @@ BEGIN
     IF owner.state <> 'open' OR (NOT pausing AND NOT owner.paused) THEN
         RETURN false;
     END IF;
-    LOOP
-        chunks := ARRAY(SELECT s.id FROM headrace.chunk_state s
-                         WHERE s.job = job_id AND s.open AND s.gate = CASE WHEN pausing THEN 0 ELSE 1 END
-                             ORDER BY s.id FOR UPDATE);
-        EXIT WHEN cardinality(chunks) = 0;
-        UPDATE headrace.chunk_state s SET gate = CASE WHEN pausing THEN 1 ELSE 0 END WHERE s.id = ANY (chunks);
-    END LOOP;
+    PERFORM headrace.lock_open(job_id);
+    UPDATE headrace.chunk_state s SET gate = 1 - s.gate
+     WHERE s.job = job_id AND s.open AND s.gate = CASE WHEN pausing THEN 0 ELSE 1 END;
     UPDATE headrace.job j SET paused = pausing WHERE j.id = job_id AND j.state = 'open';
     RETURN FOUND;
 END $$;
@@ -218,6 +221,10 @@ DECLARE
     owner headrace.job;
     parcel jsonb;
     place headrace.chunk_state;
+    stage headrace.stage;
+    moving integer[] := ARRAY(SELECT (p ->> 'position')::integer FROM jsonb_array_elements(parcels) p);
+    found_ended bigint;
+    ended bigint[] := '{}';
 BEGIN
     UPDATE headrace.job j SET state = 'open', generation = j.generation + 1, stages_open = jsonb_array_length(stages),
            cancelled = 0, ended_at = NULL, prune_at = NULL WHERE j.id = job_id RETURNING * INTO owner;
@@ -229,9 +236,28 @@ BEGIN
     place.job := job_id;
     place.tenant := owner.tenant;
     FOR parcel IN SELECT * FROM jsonb_array_elements(parcels) LOOP
-        place.id := nextval('headrace.chunk_id');
         place.position := (parcel ->> 'position')::integer;
-        place.kind := (parcel ->> 'kind')::smallint;
+        -- What a streaming item has made visible stays: it goes on from there.
+        WITH taken AS (
+            UPDATE headrace.dead d SET redriven_in = owner.generation
+             WHERE d.job = job_id AND d.position = place.position AND d.redriven_in IS NULL
+               AND d.seq = ANY (ARRAY(SELECT s::bigint FROM jsonb_array_elements_text(parcel -> 'seqs') s))
+            RETURNING d.generation, d.seq)
+        INSERT INTO headrace.cursor (job, generation, position, seq, cursor)
+        SELECT n.job, owner.generation, n.position, n.seq, n.cursor FROM taken t JOIN headrace.cursor n
+            ON n.job = job_id AND n.generation = t.generation AND n.position = place.position AND n.seq = t.seq;
+        SELECT * INTO stage FROM headrace.stage s
+         WHERE s.job = job_id AND s.generation = owner.generation AND s.position = place.position;
+        IF stage.kind <> 0 THEN
+            -- If something before it moves, the stage opens when that has closed, and its letter goes on then.
+            IF NOT stage.upstream && moving THEN
+                found_ended := headrace.open_item(stage, owner);
+                ended := ended || CASE WHEN found_ended IS NOT NULL THEN ARRAY[found_ended] END;
+            END IF;
+            CONTINUE;
+        END IF;
+        place.id := nextval('headrace.chunk_id');
+        place.kind := 0;
         place.queue := owner.flow || '/' || (parcel ->> 'stage');
         place.count := (parcel ->> 'count')::integer;
         place.depth := (parcel ->> 'depth')::integer;
@@ -240,10 +266,9 @@ BEGIN
                 CASE WHEN jsonb_typeof(parcel -> 'keys') = 'array' THEN parcel ->> 'keys' END,
                 ARRAY(SELECT s::bigint FROM jsonb_array_elements_text(parcel -> 'seqs') s));
         PERFORM headrace.enter(place);
-        UPDATE headrace.dead d SET redriven_in = owner.generation
-         WHERE d.job = job_id AND d.position = place.position AND d.redriven_in IS NULL
-           AND d.seq = ANY (ARRAY(SELECT s::bigint FROM jsonb_array_elements_text(parcel -> 'seqs') s));
+        PERFORM headrace.suspect(place.id, ARRAY(
+            SELECT f::bigint FROM jsonb_array_elements_text(parcel -> 'revokes') f));
     END LOOP;
-    PERFORM headrace.seal_roots(job_id, owner.generation, '{}');
+    PERFORM headrace.seal_roots(job_id, owner.generation, ended);
     RETURN headrace.rang();
 END $$;

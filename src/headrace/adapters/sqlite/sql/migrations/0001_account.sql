@@ -162,6 +162,7 @@ CREATE TABLE dead (
     died_at REAL NOT NULL,
     depth INTEGER NOT NULL,
     redriven_in INTEGER,
+    revokes TEXT,
     payload BLOB NOT NULL,
     PRIMARY KEY (job, generation, position, seq)
 ) WITHOUT ROWID, STRICT;

@@ -1,0 +1,226 @@
+"""Open transactions on PostgreSQL: the handler's statements first, then the settlement, then COMMIT, on one line.
+
+While the handler runs, the transaction holds only what the handler locks. A worker that is lost loses the line, and the
+server rolls back; one that froze loses it when it has been silent for longer than its handler may take. From the
+settlement to COMMIT the claim is locked, and then two seconds of silence are enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from headrace.adapters.postgres.calling import Row, rows
+from headrace.adapters.postgres.connecting import AsyncConnection, Connection, connect_async, is_broken, translate
+from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.lending import Lent, LentAsync, ended, lend
+from headrace.adapters.postgres.settling import values_of
+from headrace.adapters.postgres.statements import statements
+from headrace.core.claims import Settled, Settlement
+from headrace.core.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unknown
+from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX, Terms
+
+MARGIN_S = 5.0
+After = Callable[[bool, Sequence[str]], Awaitable[None]]
+Status = pq.TransactionStatus
+
+
+class PostgresTransactions:
+    """`ports.transactions.OpenTransactions` over a few lines of its own, opened when they are needed and kept."""
+
+    def __init__(self, url: str, lanes: Lanes, after: After) -> None:
+        self.url, self.after = url, after
+        self._lanes = lanes
+        self._idle: list[AsyncConnection] = []
+        self._room = asyncio.Semaphore(OPEN_TRANSACTIONS_MAX)
+        self._marks = itertools.count(1)
+        self._closed = False
+
+    async def begin(self, terms: Terms) -> PostgresTransaction:
+        if self._closed:
+            raise HeadraceError("this store handle is closed", "open another one")
+        await self._room.acquire()
+        try:
+            return await self._begin(terms, str(next(self._marks)))
+        except BaseException:
+            self._room.release()
+            raise
+
+    async def _begin(self, terms: Terms, mark: str) -> PostgresTransaction:
+        alone_ms = int((terms.timeout_s + MARGIN_S) * 1_000)
+        fences = ",".join(map(str, terms.fences))
+        text = statements()["open_begin"].format(mark=mark, alone_ms=alone_ms, fences=fences)
+        while True:
+            kept = bool(self._idle)
+            own = self._idle.pop() if kept else await connect_async(self.url)
+            try:
+                await own.execute(text.encode(), prepare=False)
+                return PostgresTransaction(self, own, lend(own.pgconn, terms.awaits), mark)
+            except psycopg.Error as error:
+                broken = is_broken(own, error)
+                own.pgconn.finish()
+                # A line that broke while nobody used it says nothing about the server.
+                if not (kept and broken):
+                    raise translate(self.url, error, broken, write=False) from error
+            except BaseException:
+                own.pgconn.finish()
+                raise
+
+    async def resolve(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        def look(connection: Connection) -> list[Settled]:
+            with connection.transaction():
+                rows(connection, "lock_claims", ([settlement.fence for settlement in settlements],))
+                return [_standing(connection, settlement) for settlement in settlements]
+
+        return await self._lanes.read(look)
+
+    async def revoke(self, fences: Sequence[int]) -> None:
+        def end(connection: Connection) -> None:
+            # Who may not end another's session is made to wait until the server does it.
+            with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                rows(connection, "open_revoke", (list(fences),))
+
+        if fences:
+            await self._lanes.write(end)
+
+    def keep(self, own: AsyncConnection) -> None:
+        """A transaction has ended: its line is for the next one, if it is as it should be."""
+        if not self._closed and not own.closed and own.pgconn.transaction_status == Status.IDLE:
+            self._idle.append(own)
+        else:
+            own.pgconn.finish()
+        self._room.release()
+
+    def gone(self) -> None:
+        """A transaction has ended with its line."""
+        self._room.release()
+
+    def close(self) -> None:
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for own in idle:
+            own.pgconn.finish()
+
+
+def _standing(connection: Connection, settlement: Settlement) -> Settled:
+    found = rows(connection, "refusal", (settlement.step, settlement.fence))
+    reason = found[0][0] if found else "lost"
+    return Settled(settlement.fence, reason == "", NOT_APPLIED if reason is None else reason)
+
+
+class PostgresTransaction:
+    """`ports.transactions.OpenTransaction` on one line."""
+
+    def __init__(self, home: PostgresTransactions, own: AsyncConnection, lent: LentAsync | Lent, mark: str) -> None:
+        self._home, self._own, self._lent, self._mark = home, own, lent, mark
+        self._over = False
+
+    @property
+    def connection(self) -> LentAsync | Lent:
+        return self._lent
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        try:
+            self._take_back()
+            (mark, *_), *_ = await self._rows("open_check")
+            if mark != self._mark:
+                raise ended()
+            (reasons, rang, stopping), *_ = await self._rows("settle", values_of(settlements))
+        except psycopg.Error as error:
+            translated = self._translated(error, write=False)
+            await self.rollback()
+            raise translated from error
+        except Exception:
+            await self.rollback()
+            raise
+        except BaseException:
+            self.cut()
+            raise
+        if any(reasons):
+            await self.rollback()
+        else:
+            await self._commit()
+            await self._wake(rang, stopping)
+        return [Settled(s.fence, not reason, reason) for s, reason in zip(settlements, reasons, strict=True)]
+
+    async def _commit(self) -> None:
+        """Once this has been sent, an error of the line says nothing about the transaction."""
+        try:
+            answer = await self._own.execute(b"COMMIT")
+        except psycopg.Error as error:
+            translated = self._translated(error, write=True)
+            self._end()
+            raise translated from error
+        except BaseException:
+            self.cut()
+            raise
+        self._end()
+        if answer.statusmessage != "COMMIT":
+            raise CallerError(f"the transaction could not be committed: the server answered {answer.statusmessage}")
+
+    async def _wake(self, rang: bool, stopping: Sequence[str]) -> None:
+        """What follows a commit may fail; the commit stands all the same."""
+        try:
+            await self._home.after(rang, stopping)
+        except (TryAgain, OperatorError) as error:
+            raise Unknown(f"committed, and then: {error}") from error
+
+    async def rollback(self) -> None:
+        if self._over:
+            return
+        by_handler = self._lent.loan.ended
+        if not self._lent.loan.give_back() or self._in_command():
+            self.cut()
+        else:
+            try:
+                await self._own.execute(b"ROLLBACK")
+            except psycopg.Error:
+                # A line that does not even take this is closed, and then the server rolls back.
+                self._own.pgconn.finish()
+            except BaseException:
+                self.cut()
+                raise
+            self._end()
+        if by_handler:
+            raise ended()
+
+    def cut(self) -> None:
+        if not self._over:
+            self._over = True
+            self._lent.loan.cut()
+            self._home.gone()
+
+    def _take_back(self) -> None:
+        """The handler's part is over. Refuse what it left in a state that cannot be settled in."""
+        if not self._lent.loan.give_back():
+            raise CallerError("the handler returned while its connection was in use", "await what you start")
+        if self._lent.loan.ended:
+            raise ended()
+        if self._own.pgconn.transaction_status == Status.INERROR:
+            raise CallerError(
+                "a statement failed, and the handler went on as if it had not: nothing can be committed",
+                "let the error pass, or stand in `connection.transaction()`, which is a savepoint",
+            )
+        if self._in_command():
+            raise CallerError("the handler returned in the middle of a command", "end every copy, stream and pipeline")
+
+    def _in_command(self) -> bool:
+        line = self._own.pgconn
+        return line.transaction_status == Status.ACTIVE or line.pipeline_status != pq.PipelineStatus.OFF
+
+    async def _rows(self, name: str, values: Sequence[Any] = ()) -> list[Row]:
+        return await (await self._own.cursor(binary=True).execute(statements()[name].encode(), values)).fetchall()
+
+    def _translated(self, error: psycopg.Error, write: bool) -> HeadraceError:
+        return translate(self._home.url, error, is_broken(self._own, error), write)
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._home.keep(self._own)

@@ -1,0 +1,81 @@
+"""Open transactions on PostgreSQL: the contract of the port, and why resolving takes a lock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.calling import rows
+from headrace.adapters.postgres.connecting import Connection
+from headrace.core.claims import Settled, Settlement
+from headrace.ports.transactions import NOT_APPLIED
+from headrace.testing.contracts import Bench, OpenTransactionContract
+from headrace.testing.contracts.opening import PLAIN, Insert, Query, opener, step
+from headrace.testing.passage import Passage, RealPassage
+from headrace.testing.twins import turns_red
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+WAIT_S = 10.0
+
+
+class TestOpenPostgres(OpenTransactionContract):
+    @pytest.fixture
+    def passage(self) -> Passage:
+        return RealPassage()
+
+    @pytest.fixture
+    def query(self, postgres_url: str) -> Query:
+        async def query(sql: str) -> Sequence[tuple[Any, ...]]:
+            with psycopg.connect(postgres_url, autocommit=True) as connection:
+                found = connection.execute(sql.encode())
+                return found.fetchall() if found.description else []
+
+        return query
+
+    @pytest.fixture
+    def insert(self) -> Insert:
+        async def insert(connection: Any, item: str) -> None:
+            await connection.execute("INSERT INTO effect_log (item) VALUES (%s)", (item,))
+
+        return insert
+
+    async def test_resolving_waits_for_a_commit_that_is_under_way(self, bench: Bench, postgres_url: str) -> None:
+        await bench.submit(PLAIN, {"charge": 1})
+        claim = await bench.claim("charge")
+        with psycopg.connect(postgres_url) as late:
+            late.execute("UPDATE headrace.claim SET step = 1 WHERE fence = %s", (claim.fence,))
+            resolving = asyncio.ensure_future(opener(bench).resolve([step(claim)]))
+            async with asyncio.timeout(WAIT_S):
+                while not resolving.done() and late.execute(WAITING).fetchone() == (0,):
+                    await asyncio.sleep(0.01)
+            late.commit()
+        (answer,) = await resolving
+        assert answer.accepted
+
+
+class ReadsPlainly(PostgresStore):
+    """Resolves by a read that takes no lock."""
+
+    async def resolve(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        def look(connection: Connection) -> list[Settled]:
+            found = [rows(connection, "refusal", (each.step, each.fence))[0][0] for each in settlements]
+            return [
+                Settled(each.fence, reason == "", NOT_APPLIED if reason is None else reason)
+                for each, reason in zip(settlements, found, strict=True)
+            ]
+
+        return await self._lanes.read(look)
+
+
+async def test_a_plain_read_is_noticed(postgres_url: str) -> None:
+    twin = ReadsPlainly(postgres_url)
+    try:
+        noticed_by = TestOpenPostgres.test_resolving_waits_for_a_commit_that_is_under_way
+        await turns_red(noticed_by, bench=Bench(twin, RealPassage()), postgres_url=postgres_url)
+    finally:
+        await twin.close()

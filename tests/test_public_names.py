@@ -1,0 +1,103 @@
+"""Applications need public names only: `headrace` and `headrace.ports` hold everything that passes through a port."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace
+import headrace.ports
+
+ROOT = Path(__file__).resolve().parent.parent
+PORTS = ROOT / "src" / "headrace" / "ports" / "__init__.py"
+PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
+APPLICATIONS = (ROOT / "tests" / "test_two_services.py",)
+
+
+def spoken_of(thing: Any, seen: set[Any]) -> None:
+    """Every class of ours in a signature, in what it holds, and in what that holds."""
+    for part in typing.get_args(thing):
+        spoken_of(part, seen)
+    if isinstance(thing, types.FunctionType):
+        for part in typing.get_type_hints(thing).values():
+            spoken_of(part, seen)
+    elif inspect.isclass(thing) and thing.__module__.startswith("headrace.") and thing not in seen:
+        seen.add(thing)
+        methods = [value for name, value in vars(thing).items() if not name.startswith("_")]
+        for method in (value.fget if isinstance(value, property) else value for value in methods):
+            if getattr(thing, "_is_protocol", False):
+                spoken_of(method, seen)
+        if dataclasses.is_dataclass(thing):
+            for part in typing.get_type_hints(thing).values():
+                spoken_of(part, seen)
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_everything_that_passes_through_a_port_is_public() -> None:
+    protocols = [getattr(headrace.ports, name) for name in headrace.ports.__all__]
+    seen: set[Any] = set()
+    for protocol in protocols:
+        spoken_of(protocol, seen)
+    public = {getattr(module, name) for module in (headrace, headrace.ports) for name in module.__all__}
+    assert {thing.__name__ for thing in seen - public} == set()
+
+
+def test_every_port_is_public() -> None:
+    declared = set()
+    for entry in pkgutil.iter_modules(headrace.ports.__path__, "headrace.ports."):
+        module = importlib.import_module(entry.name)
+        own = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == entry.name]
+        declared |= {value.__name__ for value in own if getattr(value, "_is_protocol", False)}
+    assert declared <= set(headrace.ports.__all__)
+
+
+@pytest.mark.parametrize("name", headrace.ports.__all__)
+def test_what_is_public_says_what_it_is(name: str) -> None:
+    thing = getattr(headrace.ports, name)
+    own = thing.__doc__ or sys.modules[thing.__module__].__doc__
+    assert own
+    assert not own.startswith(f"{name}("), f"{name} has no docstring of its own"
+
+
+def test_the_ports_are_declared_for_type_checkers() -> None:
+    nodes = ast.walk(ast.parse(PORTS.read_text("utf-8")))
+    found = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headrace.")]
+    assert {alias.asname for node in found for alias in node.names} == set(headrace.ports.__all__)
+
+
+def test_a_name_that_is_not_there_is_refused_by_name() -> None:
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = headrace.ports.Nothing
+    assert "Bus" in dir(headrace.ports)
+
+
+def test_naming_the_ports_loads_nothing_else() -> None:
+    check = "import sys, headrace.ports; assert not [m for m in sys.modules if m.startswith('headrace.core')]"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", APPLICATIONS, ids=lambda path: path.name)
+def test_an_application_imports_public_names_only(path: Path) -> None:
+    ours = {name for name in imported(path) if name.split(".")[0] == "headrace"}
+    assert ours
+    assert ours <= PUBLIC
