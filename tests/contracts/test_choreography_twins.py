@@ -84,8 +84,8 @@ TWINS = [
     Twin(
         "a message published twice is delivered twice",
         "bus_route",
-        "INSERT OR IGNORE INTO delivery",
-        "INSERT OR REPLACE INTO delivery",
+        "INSERT OR IGNORE INTO headrace_delivery",
+        "INSERT OR REPLACE INTO headrace_delivery",
         BUS,
         "test_a_message_published_twice_is_delivered_once",
     ),
@@ -172,8 +172,8 @@ TWINS = [
     Twin(
         "a release forgets the fence",
         "lease_release",
-        "UPDATE lease SET holder = ''",
-        "UPDATE lease SET holder = '', fence = 0",
+        "UPDATE headrace_lease SET holder = ''",
+        "UPDATE headrace_lease SET holder = '', fence = 0",
         LEASES,
         "test_a_release_keeps_the_fence_and_frees_the_resource",
     ),

@@ -44,8 +44,14 @@ class TestTransactionalSqlite(TransactionContract):
 
         return query
 
+    async def test_a_statement_cannot_make_an_index(self, bench: Bench, log: Query) -> None:
+        await bench.submit(PLAIN, {"charge": 1})
+        claim = await bench.claim("charge")
+        answer = await bench.settle(claim, ALL, statements=(Statement(0, "CREATE INDEX mine ON effect_log (value)"),))
+        assert "are made before" in answer.faults[0][1]
+
     async def test_a_statement_cannot_touch_the_account(self, bench: Bench) -> None:
         await bench.submit(PLAIN, {"charge": 1})
         claim = await bench.claim("charge")
-        answer = await bench.settle(claim, ALL, statements=(Statement(0, "UPDATE stage SET done = 5"),))
+        answer = await bench.settle(claim, ALL, statements=(Statement(0, "UPDATE headrace_stage SET done = 5"),))
         assert "belongs to headrace" in answer.faults[0][1]

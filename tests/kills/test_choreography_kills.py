@@ -142,7 +142,8 @@ async def test_killed_services_on_sqlite_lose_nothing_and_count_once(
     sqlite_url: str, tmp_path: Path, started: list[Services]
 ) -> None:
     await prove(sqlite_url, tmp_path, started)
-    found = apsw.Connection(str(tmp_path / "store.db")).execute(f"SELECT count(*) FROM delivery {REPEATED}").fetchall()
+    store = apsw.Connection(str(tmp_path / "store.db"))
+    found = store.execute(f"SELECT count(*) FROM headrace_delivery {REPEATED}").fetchall()
     assert found[0][0] > 0, "no message was taken over: the kills proved nothing"
 
 

@@ -13,9 +13,9 @@ from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.calling import rows
 from headrace.adapters.postgres.connecting import Connection
 from headrace.core.claims import Settled, Settlement
-from headrace.ports.transactions import NOT_APPLIED
+from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX
 from headrace.testing.contracts import Bench, OpenTransactionContract
-from headrace.testing.contracts.opening import PLAIN, Insert, Query, opener, step
+from headrace.testing.contracts.opening import PLAIN, Insert, Query, begin, opener, step
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.twins import turns_red
 
@@ -56,6 +56,15 @@ class TestOpenPostgres(OpenTransactionContract):
             late.commit()
         (answer,) = await resolving
         assert answer.accepted
+
+    async def test_one_more_than_the_limit_waits_for_its_turn(self, bench: Bench) -> None:
+        transactions = [await begin(bench) for _ in range(OPEN_TRANSACTIONS_MAX)]
+        late = asyncio.ensure_future(begin(bench))
+        done, _ = await asyncio.wait([late], timeout=0.1)
+        assert not done
+        await transactions.pop().rollback()
+        for transaction in (*transactions, await asyncio.wait_for(late, WAIT_S)):
+            await transaction.rollback()
 
 
 class ReadsPlainly(PostgresStore):

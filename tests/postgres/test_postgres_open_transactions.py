@@ -16,6 +16,8 @@ import headrace
 from headrace import Context, Dead, Engine, Flow, JobState, Out, Retry, Snooze, WorkerOptions
 from headrace.core.errors import CallerError, Conflict, InvalidFlow, TransactionEnded
 
+TELL = "INSERT INTO told VALUES (current_setting(''idle_in_transaction_session_timeout''))"
+
 
 @pytest.fixture
 async def engine(postgres_url: str) -> AsyncIterator[Engine]:
@@ -278,6 +280,26 @@ async def test_a_handler_finds_a_session_without_traces_of_others(engine: Engine
 
     view = await run(engine, flow, 1, 2, 3)
     assert (view.stages["pay"].done, found) == (3, [('"$user", public', None)] * 3)
+
+
+async def test_the_server_ends_what_is_left_alone(engine: Engine, postgres_url: str) -> None:
+    """During the handler that is longer than it may take; once the claim is locked, two seconds."""
+    flow = Flow("shop")
+    query(postgres_url, "CREATE TABLE told (patience text)")
+    query(postgres_url, f"CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {TELL}; RETURN NULL; END'")
+    query(
+        postgres_url,
+        "CREATE CONSTRAINT TRIGGER tell AFTER INSERT ON charge DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION tell()",
+    )
+
+    @flow.stage(transaction="open", timeout_s=25)
+    async def pay(number: int, context: Context) -> None:
+        await context.connection.execute(TELL.replace("''", "'"))
+        await context.connection.execute(CHARGE, (number,))
+
+    await run(engine, flow, 1)
+    assert query(postgres_url, "SELECT patience FROM told") == [("30s",), ("2s",)]
 
 
 async def test_a_cursor_is_refused_in_an_open_transaction(engine: Engine, postgres_url: str) -> None:

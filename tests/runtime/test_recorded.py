@@ -92,7 +92,7 @@ async def test_a_statement_on_the_account_itself_is_refused(bench: Bench) -> Non
 
     @flow.stage(transaction="recorded", retry=ONCE)
     async def one(number: int, context: Context) -> None:
-        context.sql("DELETE FROM job")
+        context.sql("DELETE FROM headrace_job")
 
     view = await bench.run(flow, 1)
     assert view.state is JobState.FAILED

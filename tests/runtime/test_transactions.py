@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from runtime_bench import Bench
 
 from headrace.adapters.sqlite import SqliteStore
-from headrace.core.errors import InvalidFlow, TooLarge
+from headrace.core.claims import Want
+from headrace.core.errors import Conflict, InvalidFlow, TooLarge
 from headrace.core.retry import RetryPolicy
 from headrace.ports.store import Features
 from headrace.ports.transactions import OPEN_TRANSACTIONS_MAX
 from headrace.runtime.context import Context, Out
 from headrace.runtime.flow import Flow
+from headrace.runtime.observe import Observer
+from headrace.runtime.seams import Seams
+from headrace.runtime.settler import Settler
+from headrace.runtime.slices import Slice
 from headrace.runtime.worker import Worker
+from headrace.runtime.yard import WorkerOptions, Yard
 
 
 async def handle(number: int, context: Context) -> None: ...
@@ -83,6 +90,36 @@ async def test_more_transactions_than_there_are_is_refused_by_name(store: Sqlite
         else:
             with pytest.raises(TooLarge, match="OPEN_TRANSACTIONS_MAX"):
                 Worker(roomy, [flow])
+
+
+async def test_a_settlement_that_travels_in_a_transaction_is_not_sent_by_itself(
+    bench: Bench, store: SqliteStore
+) -> None:
+    """Even if something else of its claim is to be settled: that waits until the transaction has ended."""
+    flow = Flow("shop")
+    flow.stage(name="one")(handle)
+    job = await bench.submit(flow, 1, 2)
+    grant = await store.claim("worker", [Want("shop", "one", 2, 1)], 60.0)
+    yard = Yard(Seams(), WorkerOptions(), Observer("worker"))
+    settler = Settler(store, yard, lambda work, reason: None)
+    travelling, other = [Slice(claim, flow.stages["one"], yard.now(), yard.now() + 60.0) for claim in grant.claims]
+    for work in (travelling, other):
+        yard.hold(work)
+        work.next = 1
+    travelling.travel(0b1)
+    settler.soon(travelling)
+    settler.soon(other)
+    running = asyncio.ensure_future(settler.run())
+    await bench.until(lambda: other.ended)
+    tally = (await store.job(job)).stages["one"]
+    assert (tally.done, tally.held) == (1, 1)
+    travelling.refused(frozenset({0}), Conflict("rolled back"))
+    travelling.forgo(0)
+    settler.soon(travelling)
+    await bench.until(lambda: travelling.ended)
+    running.cancel()
+    tally = (await store.job(job)).stages["one"]
+    assert (tally.done, tally.waiting) == (1, 1)
 
 
 async def test_what_was_not_declared_is_refused_with_the_way_out(bench: Bench) -> None:

@@ -72,7 +72,7 @@ def read_feeders(statements: dict[str, str]) -> Mapping[str, str]:
     """The seal follows from a read that a settlement under way at the same time does not wait for."""
     stale = "(SELECT s.feeders_open FROM stale s WHERE s.job = :job AND s.generation = :generation"
     stale += " AND s.position = :position)"
-    closes = "UPDATE stage SET feeders_open = coalesce(" + stale + ", feeders_open) - 1"
+    closes = "UPDATE headrace_stage SET feeders_open = coalesce(" + stale + ", feeders_open) - 1"
     where = " WHERE job = :job AND generation = :generation AND position = :position RETURNING feeders_open"
     return {**statements, "feeder_closed": closes + where}
 
@@ -83,11 +83,11 @@ def overlap(connection: apsw.Connection) -> None:
         "CREATE TABLE stale (job TEXT, generation INTEGER, position INTEGER, feeders_open INTEGER, closes INTEGER)"
     )
     connection.execute(
-        "CREATE TRIGGER began AFTER INSERT ON stage BEGIN"
+        "CREATE TRIGGER began AFTER INSERT ON headrace_stage BEGIN"
         " INSERT INTO stale VALUES (new.job, new.generation, new.position, new.feeders_open, 0); END"
     )
     connection.execute(
-        "CREATE TRIGGER committed AFTER UPDATE OF feeders_open ON stage BEGIN"
+        "CREATE TRIGGER committed AFTER UPDATE OF feeders_open ON headrace_stage BEGIN"
         " UPDATE stale SET closes = closes + 1,"
         " feeders_open = CASE closes % 2 WHEN 1 THEN new.feeders_open ELSE feeders_open END"
         " WHERE job = new.job AND generation = new.generation AND position = new.position; END"

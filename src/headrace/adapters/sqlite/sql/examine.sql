@@ -1,4 +1,5 @@
 -- examine_expired
--- Claims that ran out and were not swept: how many, and since when at least. Those of an earlier boot have no known age.
+-- Claims that ran out and were not swept: how many, and since when at least. Those of an earlier boot
+-- have no known age.
 SELECT count(*), coalesce(max(CASE WHEN boot = :boot THEN :now - until ELSE :unknown END), 0)
-  FROM claim WHERE live = 1 AND (boot <> :boot OR until < :now)
+  FROM headrace_claim WHERE live = 1 AND (boot <> :boot OR until < :now)

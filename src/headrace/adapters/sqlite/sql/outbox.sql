@@ -1,18 +1,18 @@
 -- outbox_add
 -- An event that is not a job's own; an id seen before is the same event.
-INSERT INTO event (event_id, topic, job, generation, body, happened_at, key, payload, headers)
+INSERT INTO headrace_event (event_id, topic, job, generation, body, happened_at, key, payload, headers)
 VALUES (:event_id, :topic, '', 0, '', :now, :key, :payload, :headers)
     ON CONFLICT (event_id) DO NOTHING
 RETURNING id
 
 -- outbox_claim
 -- Among the oldest unpublished events, those that nobody holds and that stand behind no held one of their key.
-UPDATE event SET claim = :fence, claim_until = :until, claim_boot = :boot
+UPDATE headrace_event SET claim = :fence, claim_until = :until, claim_boot = :boot
  WHERE id IN (
-    SELECT e.id FROM (SELECT * FROM event WHERE published_at IS NULL ORDER BY id LIMIT :window) e
+    SELECT e.id FROM (SELECT * FROM headrace_event WHERE published_at IS NULL ORDER BY id LIMIT :window) e
      WHERE (e.claim IS NULL OR e.claim_until < :now OR e.claim_boot <> :boot)
        AND NOT EXISTS (
-            SELECT 1 FROM event b
+            SELECT 1 FROM headrace_event b
              WHERE coalesce(b.key, b.job) = coalesce(e.key, e.job) AND b.id < e.id AND b.published_at IS NULL
                AND b.claim IS NOT NULL AND b.claim_until >= :now AND b.claim_boot = :boot)
      ORDER BY e.id LIMIT :room)
@@ -20,34 +20,34 @@ RETURNING id, event_id, topic, coalesce(key, job), body, payload, headers, happe
 
 -- outbox_any
 -- Whether anything is unpublished: an idle relay writes nothing.
-SELECT 1 FROM event WHERE published_at IS NULL LIMIT 1
+SELECT 1 FROM headrace_event WHERE published_at IS NULL LIMIT 1
 
 -- outbox_published
 -- The bus has it. Only the holder may say so, and a repeat finds it said.
-UPDATE event SET published_at = coalesce(published_at, :now)
+UPDATE headrace_event SET published_at = coalesce(published_at, :now)
  WHERE event_id IN (SELECT value FROM json_each(:event_ids)) AND claim = :fence
 
 -- outbox_release
 -- The hold ends at a moment of the holder's choosing; until then it keeps later events of its key back.
-UPDATE event SET claim_until = :until
+UPDATE headrace_event SET claim_until = :until
  WHERE event_id IN (SELECT value FROM json_each(:event_ids)) AND claim = :fence AND published_at IS NULL
 
 -- outbox_lag
 -- How many events wait to be told, and since when.
-SELECT count(*), min(happened_at) FROM event WHERE published_at IS NULL
+SELECT count(*), min(happened_at) FROM headrace_event WHERE published_at IS NULL
 
 -- outbox_forget
 -- Published events that are not a job's own; those go with their job.
-DELETE FROM event WHERE id IN (
-    SELECT id FROM event WHERE published_at < :before AND published_at IS NOT NULL AND job = '' LIMIT 500)
+DELETE FROM headrace_event WHERE id IN (
+    SELECT id FROM headrace_event WHERE published_at < :before AND published_at IS NOT NULL AND job = '' LIMIT 500)
 
 -- inbox_insert
 -- The first of its kind inserts; a repeat inserts nothing.
-INSERT INTO inbox (subscription, event_id, consumed_at) VALUES (:subscription, :event_id, :now)
+INSERT INTO headrace_inbox (subscription, event_id, consumed_at) VALUES (:subscription, :event_id, :now)
     ON CONFLICT DO NOTHING
 RETURNING 1
 
 -- inbox_forget
 -- Messages that no bus will deliver again.
-DELETE FROM inbox WHERE (subscription, event_id) IN (
-    SELECT subscription, event_id FROM inbox WHERE consumed_at < :before LIMIT 500)
+DELETE FROM headrace_inbox WHERE (subscription, event_id) IN (
+    SELECT subscription, event_id FROM headrace_inbox WHERE consumed_at < :before LIMIT 500)

@@ -1,11 +1,11 @@
 -- The account: jobs, stages, chunks with their narrow state, claims, dead letters, finish lines, events.
 
-CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY) WITHOUT ROWID, STRICT;
-INSERT INTO meta VALUES ('fence', 0);
+CREATE TABLE headrace_meta (key TEXT PRIMARY KEY, value ANY) WITHOUT ROWID, STRICT;
+INSERT INTO headrace_meta VALUES ('fence', 0);
 
-CREATE TABLE graph (digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE headrace_graph (digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID, STRICT;
 
-CREATE TABLE job (
+CREATE TABLE headrace_job (
     id TEXT PRIMARY KEY,
     tenant TEXT NOT NULL,
     flow TEXT NOT NULL,
@@ -26,13 +26,13 @@ CREATE TABLE job (
     key TEXT,
     digest TEXT NOT NULL
 ) WITHOUT ROWID, STRICT;
-CREATE UNIQUE INDEX job_key ON job (tenant, flow, key) WHERE key IS NOT NULL;
-CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX job_prune ON job (prune_at) WHERE prune_at IS NOT NULL;
-CREATE INDEX job_pruning ON job (id) WHERE pruning = 1;
-CREATE INDEX job_open ON job (id) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX headrace_job_key ON headrace_job (tenant, flow, key) WHERE key IS NOT NULL;
+CREATE INDEX headrace_job_ended ON headrace_job (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX headrace_job_prune ON headrace_job (prune_at) WHERE prune_at IS NOT NULL;
+CREATE INDEX headrace_job_pruning ON headrace_job (id) WHERE pruning = 1;
+CREATE INDEX headrace_job_open ON headrace_job (id) WHERE ended_at IS NULL;
 
-CREATE TABLE stage (
+CREATE TABLE headrace_stage (
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE stage (
 ) WITHOUT ROWID, STRICT;
 
 -- Written once, never updated. A chunk that carries on items has an origin and picks, and no payload.
-CREATE TABLE chunk (
+CREATE TABLE headrace_chunk (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     ends BLOB,
     keys TEXT,
@@ -56,11 +56,11 @@ CREATE TABLE chunk (
     seqs BLOB,
     payload BLOB
 ) STRICT;
-CREATE INDEX chunk_origin ON chunk (origin) WHERE origin IS NOT NULL;
+CREATE INDEX headrace_chunk_origin ON headrace_chunk (origin) WHERE origin IS NOT NULL;
 
 -- ready: 0 no, 1 can be claimed, 2 becomes ready at due_at, 3 external, dies at due_at.
 -- gate: 0 open, 1 paused, 2 cancelled.
-CREATE TABLE chunk_state (
+CREATE TABLE headrace_chunk_state (
     id INTEGER PRIMARY KEY,
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
@@ -90,14 +90,14 @@ CREATE TABLE chunk_state (
     number INTEGER,
     staged_at REAL
 ) STRICT;
-CREATE INDEX chunk_state_job ON chunk_state (job, generation, position, id);
-CREATE INDEX chunk_state_open ON chunk_state (job, generation, position) WHERE open = 1;
-CREATE INDEX chunk_state_ready ON chunk_state (queue, priority, tenant, job, id) WHERE ready = 1;
-CREATE INDEX chunk_state_due ON chunk_state (due_at) WHERE ready = 2;
-CREATE INDEX chunk_state_external ON chunk_state (due_at) WHERE ready = 3;
-CREATE UNIQUE INDEX chunk_state_staged ON chunk_state (staged, number) WHERE staged IS NOT NULL;
+CREATE INDEX headrace_chunk_state_job ON headrace_chunk_state (job, generation, position, id);
+CREATE INDEX headrace_chunk_state_open ON headrace_chunk_state (job, generation, position) WHERE open = 1;
+CREATE INDEX headrace_chunk_state_ready ON headrace_chunk_state (queue, priority, tenant, job, id) WHERE ready = 1;
+CREATE INDEX headrace_chunk_state_due ON headrace_chunk_state (due_at) WHERE ready = 2;
+CREATE INDEX headrace_chunk_state_external ON headrace_chunk_state (due_at) WHERE ready = 3;
+CREATE UNIQUE INDEX headrace_chunk_state_staged ON headrace_chunk_state (staged, number) WHERE staged IS NOT NULL;
 
-CREATE TABLE claim (
+CREATE TABLE headrace_claim (
     fence INTEGER PRIMARY KEY,
     chunk INTEGER NOT NULL,
     worker TEXT NOT NULL,
@@ -117,11 +117,11 @@ CREATE TABLE claim (
     high BLOB,
     forget_at REAL
 ) STRICT;
-CREATE INDEX claim_live ON claim (until, boot) WHERE live = 1;
-CREATE INDEX claim_chunk ON claim (chunk);
-CREATE INDEX claim_forget ON claim (forget_at) WHERE live = 0;
+CREATE INDEX headrace_claim_live ON headrace_claim (until, boot) WHERE live = 1;
+CREATE INDEX headrace_claim_chunk ON headrace_claim (chunk);
+CREATE INDEX headrace_claim_forget ON headrace_claim (forget_at) WHERE live = 0;
 
-CREATE TABLE cursor (
+CREATE TABLE headrace_cursor (
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -130,7 +130,7 @@ CREATE TABLE cursor (
     PRIMARY KEY (job, generation, position, seq)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE item_cancel (
+CREATE TABLE headrace_item_cancel (
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -138,14 +138,14 @@ CREATE TABLE item_cancel (
     PRIMARY KEY (job, generation, position, seq)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE unique_key (
+CREATE TABLE headrace_unique_key (
     job TEXT NOT NULL,
     position INTEGER NOT NULL,
     key TEXT NOT NULL,
     PRIMARY KEY (job, position, key)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE dead (
+CREATE TABLE headrace_dead (
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -166,10 +166,10 @@ CREATE TABLE dead (
     payload BLOB NOT NULL,
     PRIMARY KEY (job, generation, position, seq)
 ) WITHOUT ROWID, STRICT;
-CREATE INDEX dead_died ON dead (died_at);
-CREATE INDEX dead_fingerprint ON dead (fingerprint, died_at);
+CREATE INDEX headrace_dead_died ON headrace_dead (died_at);
+CREATE INDEX headrace_dead_fingerprint ON headrace_dead (fingerprint, died_at);
 
-CREATE TABLE finish (
+CREATE TABLE headrace_finish (
     job TEXT NOT NULL,
     generation INTEGER NOT NULL,
     state TEXT NOT NULL,
@@ -178,7 +178,7 @@ CREATE TABLE finish (
     PRIMARY KEY (job, generation)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE event (
+CREATE TABLE headrace_event (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event_id TEXT NOT NULL UNIQUE,
     topic TEXT NOT NULL,
@@ -187,9 +187,9 @@ CREATE TABLE event (
     body TEXT NOT NULL,
     happened_at REAL NOT NULL
 ) STRICT;
-CREATE INDEX event_job ON event (job);
+CREATE INDEX headrace_event_job ON headrace_event (job);
 
-CREATE TABLE external_event (
+CREATE TABLE headrace_external_event (
     job TEXT NOT NULL,
     position INTEGER NOT NULL,
     event_id TEXT NOT NULL,
@@ -198,7 +198,7 @@ CREATE TABLE external_event (
     PRIMARY KEY (job, position, event_id)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE worker (
+CREATE TABLE headrace_worker (
     id TEXT PRIMARY KEY,
     host TEXT NOT NULL,
     pid INTEGER NOT NULL,

@@ -3,33 +3,33 @@
 -- key: events with the same key are told in order; a job's own events have none and go by their job.
 -- payload: the body of an event that is not a job's own.
 -- claim, claim_until, claim_boot: the relay's hold; it stays after the event is published, so that a repeat is known.
-ALTER TABLE event ADD COLUMN key TEXT;
-ALTER TABLE event ADD COLUMN payload BLOB;
-ALTER TABLE event ADD COLUMN headers TEXT;
-ALTER TABLE event ADD COLUMN claim INTEGER;
-ALTER TABLE event ADD COLUMN claim_until REAL;
-ALTER TABLE event ADD COLUMN claim_boot TEXT;
-ALTER TABLE event ADD COLUMN published_at REAL;
-CREATE INDEX event_unpublished ON event (id) WHERE published_at IS NULL;
-CREATE INDEX event_key ON event (coalesce(key, job), id) WHERE published_at IS NULL;
-CREATE INDEX event_published ON event (published_at) WHERE published_at IS NOT NULL AND job = '';
+ALTER TABLE headrace_event ADD COLUMN key TEXT;
+ALTER TABLE headrace_event ADD COLUMN payload BLOB;
+ALTER TABLE headrace_event ADD COLUMN headers TEXT;
+ALTER TABLE headrace_event ADD COLUMN claim INTEGER;
+ALTER TABLE headrace_event ADD COLUMN claim_until REAL;
+ALTER TABLE headrace_event ADD COLUMN claim_boot TEXT;
+ALTER TABLE headrace_event ADD COLUMN published_at REAL;
+CREATE INDEX headrace_event_unpublished ON headrace_event (id) WHERE published_at IS NULL;
+CREATE INDEX headrace_event_key ON headrace_event (coalesce(key, job), id) WHERE published_at IS NULL;
+CREATE INDEX headrace_event_published ON headrace_event (published_at) WHERE published_at IS NOT NULL AND job = '';
 
-CREATE TABLE inbox (
+CREATE TABLE headrace_inbox (
     subscription TEXT NOT NULL,
     event_id TEXT NOT NULL,
     consumed_at REAL NOT NULL,
     PRIMARY KEY (subscription, event_id)
 ) WITHOUT ROWID, STRICT;
-CREATE INDEX inbox_consumed ON inbox (consumed_at);
+CREATE INDEX headrace_inbox_consumed ON headrace_inbox (consumed_at);
 
-CREATE TABLE subscription (
+CREATE TABLE headrace_subscription (
     name TEXT PRIMARY KEY,
     patterns TEXT NOT NULL,
     deliveries_max INTEGER NOT NULL
 ) WITHOUT ROWID, STRICT;
 
 -- Written once. It goes when no delivery of it is left.
-CREATE TABLE message (
+CREATE TABLE headrace_message (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event_id TEXT NOT NULL UNIQUE,
     topic TEXT NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE message (
 
 -- state: 0 waiting, 1 waits until due_at, 2 held, 3 dealt with (kept to know a repeat), 4 dead.
 -- suspect: its last consumer was lost with it, so it is delivered alone.
-CREATE TABLE delivery (
+CREATE TABLE headrace_delivery (
     subscription TEXT NOT NULL,
     message INTEGER NOT NULL,
     state INTEGER NOT NULL DEFAULT 0,
@@ -57,14 +57,14 @@ CREATE TABLE delivery (
     ended_at REAL,
     PRIMARY KEY (subscription, message)
 ) WITHOUT ROWID, STRICT;
-CREATE INDEX delivery_waiting ON delivery (subscription, message) WHERE state = 0;
-CREATE INDEX delivery_delayed ON delivery (subscription, due_at) WHERE state = 1;
-CREATE INDEX delivery_held ON delivery (subscription, until) WHERE state = 2;
-CREATE INDEX delivery_ended ON delivery (ended_at) WHERE state = 3;
-CREATE INDEX delivery_dead ON delivery (subscription, message) WHERE state = 4;
-CREATE INDEX delivery_message ON delivery (message);
+CREATE INDEX headrace_delivery_waiting ON headrace_delivery (subscription, message) WHERE state = 0;
+CREATE INDEX headrace_delivery_delayed ON headrace_delivery (subscription, due_at) WHERE state = 1;
+CREATE INDEX headrace_delivery_held ON headrace_delivery (subscription, until) WHERE state = 2;
+CREATE INDEX headrace_delivery_ended ON headrace_delivery (ended_at) WHERE state = 3;
+CREATE INDEX headrace_delivery_dead ON headrace_delivery (subscription, message) WHERE state = 4;
+CREATE INDEX headrace_delivery_message ON headrace_delivery (message);
 
-CREATE TABLE ledger_account (
+CREATE TABLE headrace_ledger_account (
     name TEXT PRIMARY KEY,
     topic TEXT NOT NULL,
     headers TEXT NOT NULL,
@@ -75,16 +75,16 @@ CREATE TABLE ledger_account (
     opened_at REAL NOT NULL,
     finished_at REAL
 ) WITHOUT ROWID, STRICT;
-CREATE INDEX ledger_account_finished ON ledger_account (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX headrace_ledger_account_finished ON headrace_ledger_account (finished_at) WHERE finished_at IS NOT NULL;
 
-CREATE TABLE ledger_source (
+CREATE TABLE headrace_ledger_source (
     account TEXT NOT NULL,
     source TEXT NOT NULL,
     count INTEGER NOT NULL,
     PRIMARY KEY (account, source)
 ) WITHOUT ROWID, STRICT;
 
-CREATE TABLE ledger_item (
+CREATE TABLE headrace_ledger_item (
     account TEXT NOT NULL,
     item TEXT NOT NULL,
     ok INTEGER NOT NULL,
@@ -92,7 +92,7 @@ CREATE TABLE ledger_item (
 ) WITHOUT ROWID, STRICT;
 
 -- A row is never deleted: its fence must be remembered for ever.
-CREATE TABLE lease (
+CREATE TABLE headrace_lease (
     name TEXT PRIMARY KEY,
     holder TEXT NOT NULL,
     fence INTEGER NOT NULL,
