@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
 from headrace.adapters.sqlite.chunks import SEQ_BLOCK, Items, read_items, read_payload
 from headrace.adapters.sqlite.transaction import Row, Transaction
@@ -21,14 +22,7 @@ def job_view(tx: Transaction, job: str) -> JobView:
 
 
 def job_list(tx: Transaction, which: JobFilter) -> list[JobView]:
-    rows = tx.all(
-        "job_list",
-        tenant=which.tenant,
-        flow=which.flow,
-        state=which.state,
-        before=which.before,
-        limit=which.limit,
-    )
+    rows = tx.all("job_list", **asdict(which))
     return [_view(tx, row) for row in rows]
 
 
@@ -140,17 +134,7 @@ def _states(tx: Transaction, row: Row, items: Items) -> Iterable[tuple[int, str,
 
 
 def dead_list(tx: Transaction, which: DeadFilter) -> list[DeadView]:
-    rows = tx.all(
-        "dead_list",
-        tenant=which.tenant,
-        job=which.job,
-        flow=which.flow,
-        stage=which.stage,
-        reason=which.reason,
-        rule=which.rule,
-        fingerprint=which.fingerprint,
-        limit=which.limit,
-    )
+    rows = tx.all("dead_list", **asdict(which))
     return [DeadView(*row) for row in rows]
 
 

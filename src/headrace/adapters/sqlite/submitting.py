@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 
 from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel, only_new
@@ -132,17 +132,7 @@ def redrive(tx: Transaction, which: DeadFilter) -> int:
 
 
 def match_dead(tx: Transaction, which: DeadFilter) -> list[Row]:
-    return tx.all(
-        "dead_match",
-        tenant=which.tenant,
-        job=which.job,
-        flow=which.flow,
-        stage=which.stage,
-        reason=which.reason,
-        rule=which.rule,
-        fingerprint=which.fingerprint,
-        limit=which.limit,
-    )
+    return tx.all("dead_match", **asdict(which))
 
 
 def _open_redriven(tx: Transaction, head: Row, letters: Sequence[Row]) -> int:
