@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 
 import pytest
+import structlog
 
 from headrace.testing.simulation import run_seed, run_seeds
 from headrace.testing.simulation.loop import Deadlock, Process, VirtualLoop
@@ -97,3 +98,10 @@ def test_time_passes_at_once(loop: VirtualLoop) -> None:
     loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(86_400.0)))
     assert loop.time() == 86_400.0
     loop.bury()
+
+
+def test_silence_leaves_logging_as_it_was() -> None:
+    structlog.reset_defaults()
+    with silence():
+        assert structlog.is_configured()
+    assert not structlog.is_configured()

@@ -53,9 +53,11 @@ def run_seeds(seeds: Iterable[int], parts: Parts | None = None, failures_max: in
 @contextmanager
 def silence() -> Iterator[None]:
     """Workers that are killed thousands of times need not tell about it."""
-    before = structlog.get_config()
+    before = structlog.get_config() if structlog.is_configured() else None
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
         yield
     finally:
-        structlog.configure(**before)
+        structlog.reset_defaults()
+        if before is not None:
+            structlog.configure(**before)
