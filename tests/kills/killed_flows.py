@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 from collections.abc import Callable
@@ -23,6 +24,7 @@ FAN = 40
 FAN_OUT = Flow("fan_out")
 POISON = Flow("poison")
 SLOW = Flow("slow")
+GREEDY = Flow("greedy")
 
 
 @cache
@@ -76,3 +78,12 @@ async def swallow(number: int) -> None:
 @SLOW.stage(concurrency=10)
 async def nap(number: int) -> None:
     await asyncio.sleep(0.02)
+
+
+@GREEDY.stage(concurrency=1)
+async def grab(number: int, context: Context) -> None:
+    """The first attempt of item 0 keeps the interpreter to itself until its hold has passed: the heart cannot beat."""
+    first = not effects().execute("SELECT 1 FROM attempt WHERE key = ?", (context.effect_key,)).fetchall()
+    append_once(context.effect_key, context.fence)
+    if number == 0 and first:
+        ctypes.PyDLL(None).usleep(int(2.5 * HOLD_S * 1_000_000))
