@@ -57,7 +57,7 @@ SELECT job, generation, stage, seq, key, reason, rule, error, fingerprint, attem
    AND (:tenant IS NULL OR tenant = :tenant) AND (:job IS NULL OR job = :job) AND (:flow IS NULL OR flow = :flow)
    AND (:stage IS NULL OR stage = :stage) AND (:reason IS NULL OR reason = :reason)
    AND (:rule IS NULL OR rule = :rule) AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
- ORDER BY died_at DESC, job, position, seq LIMIT :limit
+ ORDER BY died_at DESC, job DESC, generation DESC, position DESC, seq DESC LIMIT :limit
 
 -- finish_list
 -- The finish lines of a job.

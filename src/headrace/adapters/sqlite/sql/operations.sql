@@ -46,7 +46,8 @@ RETURNING open
 -- Dead letters by filter, oldest first, so that a redrive keeps their order.
 SELECT job, generation, position, seq, key, payload, depth, revokes FROM headrace_dead
  WHERE redriven_in IS NULL
-   AND (:tenant IS NULL OR tenant = :tenant) AND (:job IS NULL OR job = :job) AND (:flow IS NULL OR flow = :flow)
+   AND job BETWEEN coalesce(:job, '') AND coalesce(:job, char(0x10FFFF))
+   AND (:tenant IS NULL OR tenant = :tenant) AND (:flow IS NULL OR flow = :flow)
    AND (:stage IS NULL OR stage = :stage) AND (:reason IS NULL OR reason = :reason)
    AND (:rule IS NULL OR rule = :rule) AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
  ORDER BY job, position, seq LIMIT :limit
