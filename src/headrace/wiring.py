@@ -202,9 +202,8 @@ def _schema(address: Address) -> Schema:
 
 
 def _need_postgres() -> None:
-    for module in ("psycopg", "psycopg_pool"):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra(
-                f"a PostgreSQL store needs {module}, which is not installed",
-                f"{sys.executable} -m pip install 'headrace[{Service.POSTGRES}]'",
-            )
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtra(
+            "a PostgreSQL store needs psycopg, which is not installed",
+            f"{sys.executable} -m pip install 'headrace[{Service.POSTGRES}]'",
+        )
