@@ -24,6 +24,12 @@ def test_no_seed_breaks_an_invariant_and_every_fault_struck() -> None:
     assert report.staged > 0
 
 
+@pytest.mark.parametrize("seed", [22514, 41149])
+def test_a_renewal_at_the_very_end_of_the_hold_is_in_time(seed: int) -> None:
+    with silence():
+        assert run_seed(seed).findings == ()
+
+
 def test_the_same_seed_gives_the_same_trace() -> None:
     with silence():
         for seed in range(SAME_TWICE):

@@ -24,6 +24,9 @@ from headrace.testing.witness import ends_of
 Item = tuple[str, int, int, int]
 """Job, generation, position, seq."""
 
+ROUNDING_S = 1e-9
+"""The store counts from another zero: a moment that is the same for both may differ in the last bits."""
+
 
 @dataclass(slots=True)
 class Holding:
@@ -88,14 +91,14 @@ class History:
         if item in self.ends:
             self.found("L2", f"granted after it had ended {self.ends[item]}", item)
         before = self.holdings.get(self._holder.get(item, 0))
-        if before is not None and not before.ended and at < before.until and item in before.unsettled:
+        if before is not None and not before.ended and at < before.until - ROUNDING_S and item in before.unsettled:
             self.found("F3", f"granted under {fence} while {before.claim.fence} held it", item)
         self._holder[item] = fence
 
     def renewed(self, at: float, answer: Renewed, hold_s: float) -> None:
         for fence in answer.kept:
             holding = self.holdings[fence]
-            if at > holding.until:
+            if at > holding.until + ROUNDING_S:
                 self.found("F3", "a claim was revived after its hold had passed", fence)
             holding.until = at + hold_s
 
@@ -108,7 +111,7 @@ class History:
                 self._accepted(at, holding, settlement)
 
     def _accepted(self, at: float, holding: Holding, settlement: Settlement) -> None:
-        if holding.ended or at > holding.until:
+        if holding.ended or at > holding.until + ROUNDING_S:
             self.found("F3", f"step {settlement.step} was accepted from a late holder", settlement.fence)
         if settlement.step != holding.step + 1:
             self.found("L1", f"step {settlement.step} was accepted after {holding.step}", settlement.fence)
