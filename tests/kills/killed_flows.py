@@ -11,7 +11,8 @@ from functools import cache
 
 import apsw
 
-from headrace import Context, Flow, Out, RetryPolicy, Tally
+from headrace import Context, Flow, Out, RetryPolicy, Tally, sink
+from headrace.ports import Change
 from headrace.testing.rig.workers import WorkerProcesses
 
 Crew = Callable[[str, str, int], WorkerProcesses]
@@ -33,40 +34,46 @@ def effects() -> apsw.Connection:
     connection = apsw.Connection(os.environ["KILLS_EFFECTS"])
     connection.set_busy_timeout(BUSY_MS)
     connection.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = off")
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS effect (key TEXT PRIMARY KEY, fence INTEGER) WITHOUT ROWID;"
-        "CREATE TABLE IF NOT EXISTS attempt (key TEXT, fence INTEGER, pid INTEGER)"
-    )
+    connection.execute("CREATE TABLE IF NOT EXISTS attempt (key TEXT, fence INTEGER, pid INTEGER)")
     return connection
 
 
-def append_once(key: str, fence: int) -> None:
-    """The first application wins; every attempt is written down."""
-    with effects() as connection:
-        connection.execute("INSERT INTO attempt VALUES (?, ?, ?)", (key, fence, os.getpid()))
-        connection.execute("INSERT OR IGNORE INTO effect VALUES (?, ?)", (key, fence))
+def note_attempt(context: Context) -> None:
+    """Every attempt is written down, whatever becomes of it."""
+    effects().execute("INSERT INTO attempt VALUES (?, ?, ?)", (context.effect_key, context.fence, os.getpid()))
 
 
-@FAN_OUT.stage(feeds="read", concurrency=2, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
+# The table has no key: nothing but the sink keeps a second row away.
+LEDGER = sink(
+    f"sqlite:///{os.environ.get('KILLS_EFFECTS', 'effects.db')}-sink", "CREATE TABLE IF NOT EXISTS applied (key TEXT)"
+)
+
+
+async def append(context: Context) -> None:
+    note_attempt(context)
+    await LEDGER.once(context.effect(), Change("INSERT INTO applied VALUES (?)", (context.effect_key,)))
+
+
+@FAN_OUT.stage(feeds="read", sink=LEDGER, concurrency=2, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
 async def find(number: int, out: Out, context: Context) -> None:
     await asyncio.sleep(0.002)
     for index in range(FAN):
         out.send("read", number * FAN + index, key=f"{number}.{index}")
-    append_once(context.effect_key, context.fence)
+    await append(context)
 
 
-@FAN_OUT.stage(concurrency=4, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
+@FAN_OUT.stage(sink=LEDGER, concurrency=4, tolerate="100%", retry=RetryPolicy(first_s=0.1, cap_s=0.5))
 async def read(number: int, context: Context) -> None:
     await asyncio.sleep(0.004)
-    append_once(context.effect_key, context.fence)
+    await append(context)
     if number % 97 == 5 and context.attempt == 1:
         raise ValueError("fails the first time")
 
 
-@FAN_OUT.stage(after="read", name="report")
+@FAN_OUT.stage(after="read", name="report", sink=LEDGER)
 async def report(tally: Tally, context: Context) -> None:
     assert tally.ended == tally.total
-    append_once(context.effect_key, context.fence)
+    await append(context)
 
 
 @POISON.stage(concurrency=8, tolerate=3)
@@ -84,6 +91,6 @@ async def nap(number: int) -> None:
 async def grab(number: int, context: Context) -> None:
     """The first attempt of item 0 keeps the interpreter to itself until its hold has passed: the heart cannot beat."""
     first = not effects().execute("SELECT 1 FROM attempt WHERE key = ?", (context.effect_key,)).fetchall()
-    append_once(context.effect_key, context.fence)
+    note_attempt(context)
     if number == 0 and first:
         ctypes.PyDLL(None).usleep(int(2.5 * HOLD_S * 1_000_000))

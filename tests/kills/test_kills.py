@@ -105,7 +105,8 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds_max: float) ->
 async def prove(engine: Engine, jobs: list[str], effects: Path) -> None:
     """Everything that must be true of the account and of the effects, whatever happened."""
     file = apsw.Connection(str(effects))
-    applied = Counter(dict(file.execute("SELECT key, count(*) FROM effect GROUP BY key").fetchall()))
+    ledger = apsw.Connection(f"{effects}-sink")
+    applied = Counter(dict(ledger.execute("SELECT key, count(*) FROM applied GROUP BY key").fetchall()))
     assert set(applied.values()) == {1}
     attempts, processes = file.execute("SELECT count(*), count(DISTINCT pid) FROM attempt").fetchall()[0]
     print(f"{len(jobs)} jobs, {len(applied)} effects, {attempts} attempts in {processes} processes")
