@@ -20,6 +20,7 @@ simulate:
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills
+	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 
 bench:
 	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json

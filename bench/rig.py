@@ -46,9 +46,9 @@ def _shown(value: object) -> str:
 def fresh_store(kind: str) -> Iterator[str]:
     """The URL of an empty store on a real disk or a real server, gone afterwards."""
     if kind == "postgres":
-        from headrace.testing.rig.postgres import postgres_server
+        from headrace.testing.rig.postgres import PostgresServer
 
-        with postgres_server() as server, server.database() as url:
+        with PostgresServer() as server, server.database() as url:
             yield url
         return
     # In the current directory, because a temporary one may be in memory, where syncing costs nothing.

@@ -13,6 +13,8 @@ import pytest
 
 from headrace.cli.app import run as run_line
 
+pytest_plugins = ["headrace.testing.fixtures"]
+
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMAND_S_MAX = 60
 

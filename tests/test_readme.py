@@ -1,4 +1,4 @@
-"""What the README and the pages of `docs/` show is run; the page about PostgreSQL by the tests that have a server."""
+"""What the README and the pages of `docs/` show is run; pages that need servers by the tests that have them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from pages import ROOT, Command, Reader, block
 
 PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/choreography.md")
+WITH_SERVERS = ("docs/postgres.md", "docs/rig.md")
 PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
@@ -26,17 +27,17 @@ def test_what_a_page_shows_is_run(
 
 
 def test_every_page_is_run_by_some_test() -> None:
-    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs").iterdir()} == {*PAGES, "docs/postgres.md"}
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs").iterdir()} == {*PAGES, *WITH_SERVERS}
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/postgres.md", "README.md"])
+@pytest.mark.parametrize("page", [*PAGES, *WITH_SERVERS, "README.md"])
 def test_pages_use_public_names_only(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     used = set(re.findall(r"(?:from|import) (headrace[\w.]*)", text))
     assert used <= PUBLIC
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/postgres.md", "README.md", "README.vi.md"])
+@pytest.mark.parametrize("page", [*PAGES, *WITH_SERVERS, "README.md", "README.vi.md"])
 def test_links_lead_somewhere(page: str) -> None:
     here = (ROOT / page).parent
     links = [link for link in LINK.findall((ROOT / page).read_text("utf-8")) if "://" not in link]

@@ -1,4 +1,4 @@
-"""Where the kill tests run: a SQLite file or a PostgreSQL server, with worker processes of their own."""
+"""Where the kill tests run: a SQLite file or the PostgreSQL server of the run, with worker processes of their own."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import pytest
 from killed_flows import HOLD_S, Crew
 
 from headrace.adapters.postgres import schema
-from headrace.testing.rig.postgres import PostgresServer, postgres_server
 from headrace.testing.rig.workers import WorkerProcesses, copy_flow
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        schema.prepare(server.url)
-        yield server
-
-
-@pytest.fixture
-def postgres_url(server: PostgresServer) -> str:
-    return server.url
+def postgres_url(postgres_database: str) -> str:
+    schema.prepare(postgres_database)
+    return postgres_database
 
 
 @pytest.fixture

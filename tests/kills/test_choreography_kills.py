@@ -21,7 +21,6 @@ from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, AccountTally
 from headrace.runtime.supervisor import PARENT_VARIABLE, READY_VARIABLE
-from headrace.testing.rig.postgres import PostgresServer
 from headrace.wiring import open_store
 
 CHILDREN = 2
@@ -148,9 +147,9 @@ async def test_killed_services_on_sqlite_lose_nothing_and_count_once(
 
 
 async def test_killed_services_on_postgres_lose_nothing_and_count_once(
-    server: PostgresServer, tmp_path: Path, started: list[Services]
+    postgres_url: str, tmp_path: Path, started: list[Services]
 ) -> None:
-    await prove(server.url, tmp_path, started)
-    with psycopg.connect(server.url) as connection:
+    await prove(postgres_url, tmp_path, started)
+    with psycopg.connect(postgres_url) as connection:
         found = connection.execute(f"SELECT count(*) FROM headrace.delivery {REPEATED}").fetchall()
     assert found[0][0] > 0, "no message was taken over: the kills proved nothing"

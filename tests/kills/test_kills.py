@@ -148,15 +148,17 @@ async def test_kill_9_and_freezing_over_sqlite(sqlite_url: str, crew: Crew, tmp_
         await prove(engine, siege.jobs, tmp_path / "effects.db")
 
 
-async def test_kill_9_and_a_stopping_server_over_postgres(server: PostgresServer, crew: Crew, tmp_path: Path) -> None:
-    async with connect(server.url) as engine:
-        siege = Siege(engine, crew(server.url, "FAN_OUT", 3), Random(2), Witness(), [])
+async def test_kill_9_and_a_stopping_server_over_postgres(
+    postgres_server: PostgresServer, postgres_url: str, crew: Crew, tmp_path: Path
+) -> None:
+    async with connect(postgres_url) as engine:
+        siege = Siege(engine, crew(postgres_url, "FAN_OUT", 3), Random(2), Witness(), [])
 
         async def stop_the_server() -> None:
             for _ in range(STOPS):
                 await asyncio.sleep(2.0)
-                server.stop("immediate")
-                server.start()
+                postgres_server.stop("immediate")
+                postgres_server.start()
 
         await asyncio.gather(siege.kill_and_freeze(), stop_the_server())
         await siege.end()

@@ -7,33 +7,35 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 import pytest
+from postgres_databases import TEMPLATE, emptied
 
 from headrace.adapters.postgres import PostgresStore
+from headrace.core.ledgers import Account
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.rig.postgres import PostgresServer
 
 HANDLES = 3
-TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'headrace' AND tablename <> 'migration'"
-
-
-@pytest.fixture(scope="module")
-def url(postgres: PostgresServer) -> Iterator[str]:
-    with postgres.database("headrace_template") as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def open_stores(url: str) -> Iterator[Sequence[Parts]]:
-    """Making a database takes a second; emptying one does not."""
-    stores = [PostgresStore(url) for _ in range(HANDLES)]
-    yield stores
-    for store in stores:
-        asyncio.run(store.close())
+RETAIN = "SELECT headrace.retain_told(0, 0, 0)"
 
 
 class TestPostgresChoreography(OutboxContract, BusContract, LedgerContract, LeasesContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, postgres: PostgresServer) -> Iterator[str]:
+        with postgres.database(TEMPLATE) as url:
+            yield url
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def open_stores(cls, database: str) -> Iterator[Sequence[Parts]]:
+        """Making a database takes a second; emptying one does not."""
+        stores = [PostgresStore(database) for _ in range(HANDLES)]
+        yield stores
+        for store in stores:
+            asyncio.run(store.close())
+
     @pytest.fixture
     def passage(self) -> Passage:
         return RealPassage()
@@ -43,8 +45,18 @@ class TestPostgresChoreography(OutboxContract, BusContract, LedgerContract, Leas
         return handles[0]
 
     @pytest.fixture
-    def handles(self, url: str, open_stores: Sequence[Parts]) -> Sequence[Parts]:
-        with psycopg.connect(url, autocommit=True) as connection:
-            tables = ", ".join(f"headrace.{name}" for (name,) in connection.execute(TABLES))
-            connection.execute(f"TRUNCATE {tables}")
+    def handles(self, database: str, open_stores: Sequence[Parts]) -> Sequence[Parts]:
+        emptied(database)
         return open_stores
+
+    async def test_a_finished_account_is_forgotten_when_its_end_was_told_and_not_before(
+        self, store: Parts, database: str
+    ) -> None:
+        await store.ledger.open(Account("old"))
+        await store.ledger.seal("old", 0)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(RETAIN)
+            assert await store.ledger.tally("old") is not None
+            connection.execute("UPDATE headrace.event SET published_at = clock_timestamp() - interval '1 second'")
+            connection.execute(RETAIN)
+        assert await store.ledger.tally("old") is None

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from postgres_databases import TEMPLATE, emptied
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.core.deliveries import Subscription
@@ -18,8 +19,6 @@ from headrace.testing.contracts.ledger import NAME
 from headrace.testing.passage import RealPassage
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.twins import turns_red
-
-TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'headrace' AND tablename <> 'migration'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ TWINS = {
 
 @pytest.fixture(scope="module")
 def url(postgres: PostgresServer) -> Iterator[str]:
-    with postgres.database("headrace_template") as url:
+    with postgres.database(TEMPLATE) as url:
         yield url
 
 
@@ -116,9 +115,8 @@ def shared(url: str) -> Iterator[PostgresStore]:
 def broken(url: str, name: str) -> Iterator[None]:
     """An empty database in which one guard is missing for the time of a test."""
     twin = TWINS[name]
+    emptied(url)
     with psycopg.connect(url, autocommit=True) as connection:
-        tables = ", ".join(f"headrace.{table}" for (table,) in connection.execute(TABLES))
-        connection.execute(f"TRUNCATE {tables}".encode())
         found: Any = connection.execute(
             "SELECT pg_get_functiondef(%s::regproc)", (f"headrace.{twin.function}",)
         ).fetchone()

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
+from postgres_databases import TEMPLATE, emptied
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import InspectorContract, OperationsContract, StoreContract
 from headrace.testing.passage import Passage, RealPassage
+from headrace.testing.rig.postgres import PostgresServer
 
 HANDLES = 3
 
 
-class TestPostgresStore(StoreContract, OperationsContract, InspectorContract):
+class OpenHandles:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, postgres: PostgresServer) -> Iterator[str]:
+        with postgres.database(TEMPLATE) as url:
+            yield url
+
     @pytest.fixture
     def passage(self) -> Passage:
         return RealPassage()
@@ -24,8 +32,12 @@ class TestPostgresStore(StoreContract, OperationsContract, InspectorContract):
         return handles[0]
 
     @pytest.fixture
-    async def handles(self, emptied_url: str) -> AsyncIterator[Sequence[Backend]]:
-        stores = [await PostgresStore.open(emptied_url, lanes=2) for _ in range(HANDLES)]
+    async def handles(self, database: str) -> AsyncIterator[Sequence[Backend]]:
+        stores = [await PostgresStore.open(emptied(database), lanes=2) for _ in range(HANDLES)]
         yield stores
         for store in stores:
             await store.close()
+
+
+class TestPostgresStore(OpenHandles, StoreContract, OperationsContract, InspectorContract):
+    pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -16,18 +16,11 @@ from headrace.core.checks import Health
 from headrace.core.claims import Want
 from headrace.core.jobs import Submission
 from headrace.testing.contracts.bench import flow, parcel, work
-from headrace.testing.rig.postgres import PostgresServer, postgres_server
+from headrace.testing.rig.postgres import PostgresServer
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Examined = Callable[[str], tuple[int, dict[str, list[dict[str, str]]]]]
 SETTINGS = {"max_connections": "100", "superuser_reserved_connections": "3", "reserved_connections": "0"}
-
-
-@pytest.fixture(scope="module")
-def durable() -> Iterator[PostgresServer]:
-    """A server as one should be, unlike the hasty one of the other tests."""
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture
@@ -49,24 +42,24 @@ def run(url: str, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def test_a_healthy_server_is_all_green(durable: PostgresServer, examined: Examined) -> None:
-    with durable.database() as url:
-        asyncio.run(schema.up(url))
-        code, checks = examined(url)
+def test_a_healthy_server_is_all_green(postgres_database: str, examined: Examined) -> None:
+    asyncio.run(schema.up(postgres_database))
+    code, checks = examined(postgres_database)
     assert code == 0
     assert {check["state"] for found in checks.values() for check in found} == {"ok"}
     expected = {"versions", "driver", "settings", "server", "durability", "clock", "connections", "autovacuum"}
     assert set(checks) == expected | {"transactions", "schema", "claims", "store", "workers"}
 
 
-def test_a_server_that_is_short_of_everything_says_so(durable: PostgresServer, examined: Examined) -> None:
-    durable.stop()
-    durable.start({"max_connections": "7", "autovacuum": "off", "max_wal_senders": "0"})
+def test_a_server_that_is_short_of_everything_says_so(
+    postgres_server: PostgresServer, postgres_database: str, examined: Examined
+) -> None:
+    postgres_server.stop()
+    postgres_server.start({"max_connections": "7", "autovacuum": "off", "max_wal_senders": "0"})
     try:
-        code, checks = examined(durable.url)
+        code, checks = examined(postgres_database)
     finally:
-        durable.stop()
-        durable.start()
+        postgres_server.restart()
     assert code == 1
     assert checks["connections"][0]["state"] == "bad"
     assert "max_connections" in checks["connections"][0]["hint"]

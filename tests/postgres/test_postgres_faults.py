@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -16,7 +16,7 @@ from headrace.core.jobs import Submission
 from headrace.core.recount import recount
 from headrace.core.tally import JobState
 from headrace.testing.contracts.bench import barrier, flow, parcel, work
-from headrace.testing.rig.postgres import PostgresServer, postgres_server
+from headrace.testing.rig.postgres import PostgresServer
 
 T = TypeVar("T")
 FLOW = flow(work("a", "b"), work("b"), barrier("end", "b"))
@@ -25,15 +25,9 @@ HOLD_S, ALL_S_MAX = 2.0, 90.0
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """One with its durable defaults: it is going to be killed."""
-    with postgres_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def stores(server: PostgresServer) -> AsyncIterator[Sequence[PostgresStore]]:
-    stores = [await PostgresStore.open(server.url) for _ in range(2)]
+async def stores(postgres_database: str) -> AsyncIterator[Sequence[PostgresStore]]:
+    """On the server with durable settings: it is going to be killed."""
+    stores = [await PostgresStore.open(postgres_database) for _ in range(2)]
     yield stores
     for store in stores:
         await store.close()
@@ -86,7 +80,7 @@ class Crew:
 
 @pytest.mark.parametrize("how", ["kill", "immediate", "fast"])
 async def test_a_server_that_dies_under_load_loses_nothing(
-    server: PostgresServer, stores: Sequence[PostgresStore], how: str
+    postgres_server: PostgresServer, stores: Sequence[PostgresStore], how: str
 ) -> None:
     await stores[0].submit(Submission("j", FLOW.name, FLOW.graph, (parcel("a", ITEMS // 2), parcel("a", ITEMS // 2))))
     crew = Crew(stores)
@@ -95,10 +89,10 @@ async def test_a_server_that_dies_under_load_loses_nothing(
         for _ in range(3):
             await crew.some_progress()
             if how == "kill":
-                server.kill()
+                postgres_server.kill()
             else:
-                server.stop("immediate" if how == "immediate" else "fast")
-            server.start()
+                postgres_server.stop("immediate" if how == "immediate" else "fast")
+            postgres_server.start()
         await asyncio.gather(*hands)
     view = await stores[0].job("j")
     assert (view.state, view.stages["a"].done, view.stages["b"].done) == (JobState.FINISHED, ITEMS, ITEMS * SENT)
@@ -111,19 +105,19 @@ async def test_a_server_that_dies_under_load_loses_nothing(
 
 
 async def test_a_stopped_server_is_unreachable_and_a_frozen_one_only_late(
-    server: PostgresServer, stores: Sequence[PostgresStore]
+    postgres_server: PostgresServer, stores: Sequence[PostgresStore]
 ) -> None:
     store = stores[0]
     await store.submit(Submission("j", FLOW.name, FLOW.graph, (parcel("a", 1),)))
-    server.pause()
+    postgres_server.pause()
     late = asyncio.create_task(store.job("j"))
     assert not (await asyncio.wait([late], timeout=0.3))[0]
-    server.resume()
+    postgres_server.resume()
     assert (await late).id == "j"
-    server.stop()
+    postgres_server.stop()
     with pytest.raises(Unreachable):
         await store.job("j")
     with pytest.raises(HeadraceError):
         await store.submit(Submission("k", FLOW.name, FLOW.graph, (parcel("a", 1),)))
-    server.start()
+    postgres_server.start()
     assert (await store.job("j")).id == "j"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -20,8 +20,8 @@ SUBMISSION = Submission("j", FLOW.name, FLOW.graph, (parcel("a", 20),))
 
 
 @pytest.fixture
-async def line(postgres_url: str) -> AsyncIterator[Proxy]:
-    async with Proxy.before(postgres_url) as proxy:
+def line(postgres_url: str) -> Iterator[Proxy]:
+    with Proxy(postgres_url) as proxy:
         yield proxy
 
 

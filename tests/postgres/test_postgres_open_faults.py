@@ -6,7 +6,7 @@ Each guard has a twin without it that one of these tests notices.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ async def engine(postgres_url: str) -> AsyncIterator[Engine]:
 
 
 @pytest.fixture
-async def line(postgres_url: str) -> AsyncIterator[Proxy]:
-    async with Proxy.before(postgres_url) as proxy:
+def line(postgres_url: str) -> Iterator[Proxy]:
+    with Proxy(postgres_url) as proxy:
         yield proxy
 
 

