@@ -19,10 +19,11 @@ simulate:
 # Hours on two cores: the proofs of ./test at their full size.
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
-	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills
+	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills tests/silver/test_silver_proof.py
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 
 bench:
 	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json
 	$(PYTHON) bench/latency.py --store sqlite --json
 	$(PYTHON) bench/tail.py --store sqlite --json
+	$(PYTHON) bench/silver.py --json

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.app import COMMANDS, build
+from headrace.cli.apps import installed
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -38,7 +39,8 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
     said |= {
         str(group.typer_instance.info.name): str(group.typer_instance.info.help) for group in tree.registered_groups
     }
-    assert {name: text.splitlines()[0] for name, text in said.items()} == COMMANDS
+    apps = {app.name: app.sentence for app in installed(COMMANDS)}
+    assert {name: text.splitlines()[0] for name, text in said.items()} == {**COMMANDS, **apps}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The command tree. Options that work with every command may stand anywhere in the line.
 
 Only the command that is called is imported; the others are one sentence each, so that asking for help is quick.
+Applications bring commands of their own (`apps`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -49,7 +51,24 @@ def build(called: str | None) -> typer.Typer:
             importlib.import_module(_ELSEWHERE.get(name, f"headrace.cli.{name}")).register(app)
         else:
             app.command(name, help=sentence)(_not_called)
+    if called not in COMMANDS:
+        _add_apps(app, called)
     return app
+
+
+def _add_apps(app: typer.Typer, called: str | None) -> None:
+    from headrace.cli.apps import installed
+    from headrace.core.errors import OperatorError
+
+    for each in installed(COMMANDS):
+        if called is None:
+            # A list of everything is not spoilt by one that is broken.
+            with suppress(OperatorError):
+                each.register(app)
+        elif called == each.name:
+            each.register(app)
+        else:
+            app.command(each.name, help=each.sentence)(_not_called)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -40,7 +40,11 @@ def doctor(
     import asyncio
 
     session = of(context)
-    checks = asyncio.run(_checks(session, flows or []))
+    return answer(session, asyncio.run(_checks(session, flows or [])))
+
+
+def answer(session: Session, checks: Sequence[Check]) -> int:
+    """Tell what was looked at; the exit code says whether anything is bad."""
     healthy = all(check.state is not Health.BAD for check in checks)
 
     def show(console: Any) -> None:

@@ -1,0 +1,158 @@
+"""A batch of tasks in an open PostgreSQL transaction, and its settlement.
+
+In the good case everything from the savepoint to COMMIT is one round trip. If the database refuses a record, the
+savepoint brings back the moment before the first one was written, the guilty are found by halving, and the rest of the
+settlement follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import psycopg
+
+from headrace.apps.silver.database import FLAG
+from headrace.apps.silver.folding import fold_articles, fold_bars
+from headrace.apps.silver.isolating import Folded, RecordFault, Writing, clean, isolate
+from headrace.apps.silver.packing import Packed, booleans, dates, floats, integers, lists, texts, times
+from headrace.apps.silver.postgres_errors import about_records
+from headrace.apps.silver.postgres_statements import bars_statement, statement
+from headrace.apps.silver.values import Article, Bar, Judged, Reject, Settled, Task
+
+T = TypeVar("T", Bar, Article)
+Connection = psycopg.Connection[tuple[Any, ...]]
+Answer = psycopg.Cursor[tuple[Any, ...]]
+Columns = dict[str, Callable[[Any], Packed]]
+
+BAR_COLUMNS: Columns = {
+    "symbol": texts,
+    "trade_date": dates,
+    **dict.fromkeys(("open", "high", "low", "close"), floats),
+    "volume": integers,
+    **dict.fromkeys(("vwap", "adj_close"), floats),
+    "currency": texts,
+    "price_multiplier": floats,
+    "source": texts,
+    "first_seen_time": times,
+    "content_hash": texts,
+}
+ARTICLE_COLUMNS: Columns = {
+    **dict.fromkeys(("url_canonical", "source_domain"), texts),
+    **dict.fromkeys(("publisher_time", "first_seen_time"), times),
+    **dict.fromkeys(("language", "title", "text_normalized", "content_hash"), texts),
+    "symbols": lists,
+    "author": texts,
+    "topic_tags": lists,
+    **dict.fromkeys(("hype_raw", "hype_crowd", "hype_elitist"), floats),
+    "account_weights_applied": booleans,
+}
+REJECT_COLUMNS: Columns = {"task_id": integers, **dict.fromkeys(("reason", "rule_id", "error_msg"), texts)}
+
+
+@dataclass(slots=True)
+class PostgresBatch:
+    """See `Batch`. `keeps` says whether the tables of our own are there."""
+
+    connection: Connection
+    tasks: Sequence[Task]
+    now: datetime
+    keeps: bool
+    settled: bool = False
+    _revisions: list[Answer] = field(default_factory=list)
+
+    def settle(self, judged: Judged, threshold: int | None) -> Settled:
+        bars, articles = fold_bars(judged.bars), fold_articles(judged.articles)
+        rejects = judged.rejects
+        try:
+            with about_records():
+                parts = [*self._bars(bars), *self._articles(articles)]
+                with self.connection.pipeline():
+                    self._do("SAVEPOINT records")
+                    for text, values in parts:
+                        self._revisions.append(self._do(text, values))
+                    flag = self._end(judged, rejects, threshold)
+        except RecordFault:
+            self._do("ROLLBACK TO SAVEPOINT records")
+            self._revisions.clear()
+            rejects = rejects + self._isolated(judged, bars, articles)
+            with self.connection.pipeline():
+                flag = self._end(judged, rejects, threshold)
+        self.settled = True
+        dead = {reject.task_id for reject in rejects}
+        return Settled(
+            bars=sum(task not in dead for task, _ in judged.bars),
+            articles=sum(task not in dead for task, _ in judged.articles),
+            rejects=rejects,
+            revisions=sum(row[0] for answer in self._revisions if answer.description for row in answer),
+            slow=None if flag is None else flag.fetchall()[0][0],
+        )
+
+    def _isolated(self, judged: Judged, bars: list[Folded[Bar]], articles: list[Folded[Article]]) -> list[Reject]:
+        of_bars = self._writing(self._bars, fold_bars, dict(judged.bars))
+        of_articles = self._writing(self._articles, fold_articles, dict(judged.articles))
+        return isolate(bars, of_bars) + isolate(articles, of_articles)
+
+    def _writing(self, parts_of: Any, fold: Any, members: dict[int, T]) -> Writing[T]:
+        def write(records: Sequence[Folded[T]]) -> None:
+            self._revisions += self._behind_savepoint(lambda: parts_of(records), keep=True)
+
+        def trial(record: Folded[T]) -> None:
+            self._behind_savepoint(lambda: parts_of([record]), keep=False)
+
+        return Writing(write, trial, fold, members)
+
+    def _behind_savepoint(self, parts_of: Callable[[], list[tuple[Any, Any]]], keep: bool) -> list[Answer]:
+        self._do("SAVEPOINT part")
+        try:
+            with about_records():
+                parts = parts_of()
+                with self.connection.pipeline():
+                    answers = [self._do(text, values) for text, values in parts]
+        except RecordFault:
+            self._do("ROLLBACK TO SAVEPOINT part")
+            raise
+        self._do("RELEASE SAVEPOINT part" if keep else "ROLLBACK TO SAVEPOINT part")
+        return answers
+
+    def _bars(self, records: Sequence[Folded[Bar]]) -> list[tuple[Any, Any]]:
+        """Statement and values of each group of bars that state the same; normally one group."""
+        groups: dict[tuple[bool, bool], list[Bar]] = {}
+        for _, bar in records:
+            groups.setdefault((bar.currency is not None, bar.price_multiplier is not None), []).append(bar)
+        return [(bars_statement(*stated, self.keeps), packed(group, BAR_COLUMNS)) for stated, group in groups.items()]
+
+    def _articles(self, records: Sequence[Folded[Article]]) -> list[tuple[Any, Any]]:
+        articles = [article for _, article in records]
+        return [(statement("consume_articles"), packed(articles, ARTICLE_COLUMNS))] if articles else []
+
+    def _end(self, judged: Judged, rejects: Sequence[Reject], threshold: int | None) -> Answer | None:
+        """Letters, deletion, flag and commit; the flag's answer if it was its turn."""
+        if rejects:
+            letters = [Reject(each.task_id, each.reason, each.rule_id, clean(each.error_msg)) for each in rejects]
+            columns = packed(letters, REJECT_COLUMNS)
+            self._do(statement("consume_letters"), columns)
+            if self.keeps:
+                self._do(statement("consume_rejects"), {name: columns[name] for name in ("reason", "rule_id")})
+        dead = {reject.task_id for reject in rejects}
+        done = [task for task, _ in chain(judged.bars, judged.articles) if task not in dead]
+        if done:
+            self._do(statement("consume_done"), {"task_id": integers(done)})
+        flag = None
+        if threshold is not None:
+            flag = self._do(statement("consume_flag"), {"name": FLAG, "threshold": threshold})
+        self._do("COMMIT")
+        return flag
+
+    def _do(self, text: Any, values: dict[str, Any] | None = None) -> Answer:
+        # What has no values is not worth preparing.
+        return self.connection.execute(text, values, prepare=None if values else False)
+
+
+def packed(records: Sequence[Any], columns: Columns) -> dict[str, Packed]:
+    rows = map(attrgetter(*columns), records)
+    return {name: pack(values) for (name, pack), values in zip(columns.items(), zip(*rows, strict=True), strict=True)}

@@ -1,0 +1,39 @@
+"""Our statements in psycopg's notation: `:name` becomes `%(name)s`, and a percent sign is only that."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import LiteralString
+
+from headrace.apps.silver.database import statements
+
+_PIECES = re.compile(r"'[^']*'|--[^\n]*|::|:([a-z_]+)|%")
+
+
+@cache
+def statement(name: str) -> LiteralString:
+    """A statement by its name."""
+    return driver_text(statements("postgres")[name])
+
+
+def driver_text(text: str) -> LiteralString:
+    """Quoted text, comments and casts stay as they are."""
+
+    def rewritten(piece: re.Match[str]) -> str:
+        return f"%({piece[1]})s" if piece[1] else piece[0].replace("%", "%%")
+
+    return _PIECES.sub(rewritten, text)
+
+
+@cache
+def bars_statement(currency: bool, multiplier: bool, keeps: bool) -> LiteralString:
+    """Upsert bars that all state their currency, or all do not, and so with their multiplier.
+
+    The answer is one row: how many stored bars were overwritten with other values, as far as they are kept.
+    """
+    restated = "currency = EXCLUDED.currency, " if currency else ""
+    restated += "price_multiplier = EXCLUDED.price_multiplier," if multiplier else ""
+    parts = ["consume_bars_input", *(["consume_bars_revised"] if keeps else []), "consume_bars_written"]
+    text = ",\n".join(statement(part) for part in parts).replace("{restated}", restated)
+    return f"WITH {text}\nSELECT {'count(*) FROM prior' if keeps else '0'}"

@@ -1,0 +1,1 @@
+"""The worker under the name its specification gives it: `python -m worker.main silver_consume`."""
