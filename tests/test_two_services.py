@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 import headrace
 from headrace.ports import (
@@ -89,8 +90,7 @@ async def test_two_services_finish_one_project_once(bus: headrace.Engine, tmp_pa
         reader.relay(bus.bus, poll_s=0.05),
         reader.inlet(FOUND, on_found, bus=bus.bus, **quick),
     ):
-        while (first := await next_finish(bus, "first")) is None:
-            await asyncio.sleep(0.01)
+        first = await eventually(lambda: next_finish(bus, "first"), "the finish is announced", PATIENCE_S)
         # What is told again after the end changes nothing.
         assert await reader.outbox.add([Event("acme/p1.finished", "ledger.finished")]) == [False]
         late = Consequence(postings=(Settle("acme/p1", (Entry("one too many"),)),))
@@ -119,6 +119,10 @@ async def test_a_message_opens_one_job_and_closes_what_waits_for_it(tmp_path: Pa
             job = engine.submission(flow, delivery.event.body.decode(), key=delivery.event.event_id)
             return Consequence(submissions=(job,))
 
+        async def greeted_all() -> bool:
+            jobs = await engine.jobs()
+            return bool(jobs) and jobs[0].stages["greet"].closed
+
         for _ in range(2):
             async with (
                 asyncio.timeout(PATIENCE_S),
@@ -126,9 +130,8 @@ async def test_a_message_opens_one_job_and_closes_what_waits_for_it(tmp_path: Pa
                 engine.inlet(Subscription("orders", ("order.*",)), on_order, poll_s=0.05),
             ):
                 await engine.bus.publish([Event("o1", "order.placed", b"Lan")])
-                while not (jobs := await engine.jobs()) or not jobs[0].stages["greet"].closed:
-                    await asyncio.sleep(0.01)
-        (job,) = jobs
+                await eventually(greeted_all, "the job waits for its approval", PATIENCE_S)
+        (job,) = await engine.jobs()
         assert await engine.close_external(job.id, "approve", "mail-1")
         assert not await engine.close_external(job.id, "approve", "mail-2")
         assert (await engine.wait(job.id, PATIENCE_S)).state is headrace.JobState.FINISHED
@@ -175,10 +178,12 @@ async def test_a_block_that_raises_leaves_what_was_in_hand_for_others(bus: headr
             await bus.bus.publish(requests(1))
             await begun.wait()
             raise RuntimeError("enough")
-    async with asyncio.timeout(PATIENCE_S):
-        while not (received := await bus.bus.receive("crawler", "next", 1, 30.0)).deliveries:
-            await asyncio.sleep(received.wait_s or 0.01)
-    assert received.deliveries[0].deliveries == 2
+
+    async def receive() -> Sequence[Delivery]:
+        return (await bus.bus.receive("crawler", "next", 1, 30.0)).deliveries
+
+    (delivery,) = await eventually(receive, "the message is given to the next", PATIENCE_S)
+    assert delivery.deliveries == 2
 
 
 async def test_a_relay_that_cannot_go_on_ends_the_block(bus: headrace.Engine) -> None:

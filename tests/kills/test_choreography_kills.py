@@ -16,6 +16,7 @@ import apsw
 import psycopg
 import pytest
 from choreography_child import ECHO, HOLD_S, READY
+from waiting import eventually
 
 from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.events import Event
@@ -118,9 +119,7 @@ async def prove(url: str, folder: Path, started: list[Services]) -> None:
             await store.ledger.seal(account, EVENTS)
         started.append(Services(url, folder))
         await besiege(store, started[0], Random(7))
-        async with asyncio.timeout(END_S_MAX):
-            while not await ended(store):
-                await asyncio.sleep(0.05)
+        await eventually(lambda: ended(store), "every event is told and consumed", END_S_MAX)
         for account in ("ready", "echo"):
             tally = AccountTally(account, EVENTS, EVENTS, 0, sealed=True, finished=True)
             assert await store.ledger.tally(account) == tally

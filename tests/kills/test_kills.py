@@ -14,6 +14,7 @@ from typing import TypeVar
 import apsw
 import killed_flows
 from killed_flows import HOLD_S, Crew
+from waiting import eventually
 
 from headrace import DeadFilter, Engine, JobState, connect
 from headrace.core.errors import TryAgain, Unreachable
@@ -62,11 +63,12 @@ class Siege:
             self.workers.kill(victim)
 
     async def someone_at_work(self) -> int:
-        async with asyncio.timeout(JOB_S_MAX):
-            while not (ready := self.workers.ready()):
-                self.workers.replace_dead()
-                await asyncio.sleep(0.01)
-        return self.chance.choice(ready)
+        return self.chance.choice(await eventually(self.ready, "a worker is ready", JOB_S_MAX))
+
+    def ready(self) -> list[int]:
+        if not (ready := self.workers.ready()):
+            self.workers.replace_dead()
+        return ready
 
     async def freeze(self) -> None:
         """SIGSTOP past the hold, then let it go on as if nothing had happened."""
@@ -78,7 +80,7 @@ class Siege:
 
     async def end(self) -> None:
         for job in self.jobs:
-            await until(lambda job=job: self.ended(job), JOB_S_MAX)
+            await eventually(lambda job=job: self.ended(job), f"job {job} ends", JOB_S_MAX)
 
     async def ended(self, job: str) -> bool:
         self.workers.replace_dead()
@@ -93,13 +95,6 @@ async def surely(call: Callable[..., Awaitable[T]], *values: object) -> T:
         except (TryAgain, Unreachable):
             await asyncio.sleep(0.1)
     return await call(*values)
-
-
-async def until(condition: Callable[[], Awaitable[bool]], seconds_max: float) -> None:
-    """Look again and again: what is waited for happens in other processes."""
-    async with asyncio.timeout(seconds_max):
-        while not await condition():
-            await asyncio.sleep(0.05)
 
 
 async def prove(engine: Engine, jobs: list[str], effects: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -36,9 +34,3 @@ async def run(engine: Engine, flow: Flow, *items: int, options: WorkerOptions = 
         view = await engine.wait(await engine.submit_many(flow, items), WAIT_S)
     assert await engine.verify(view.id) == []
     return view
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not true():
-            await asyncio.sleep(0.01)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from waiting import PATIENCE_S, eventually
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.statements import statements
@@ -21,7 +22,6 @@ Connection = psycopg.Connection[Any]
 ADD = "SELECT headrace.add_events(ARRAY[%s], ARRAY['a.b'], ARRAY[%s], ARRAY[''::bytea], ARRAY['{}'])"
 PUBLISH = "SELECT headrace.publish(ARRAY['m1'], ARRAY['a.b'], ARRAY[''], ARRAY['{}'], ARRAY[0.0], ARRAY[''::bytea])"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-PATIENCE_S = 10.0
 
 
 @contextmanager
@@ -34,13 +34,7 @@ def open_transaction(url: str) -> Iterator[Connection]:
 async def somebody_waits(url: str) -> None:
     """Until a session of this database waits for a lock."""
     with psycopg.connect(url, autocommit=True) as connection:
-        await until(lambda: bool(connection.execute(WAITING).fetchone()[0]))  # type: ignore[index]
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():
-            await asyncio.sleep(0.005)
+        await eventually(lambda: connection.execute(WAITING).fetchone() != (0,), "a session waits for a lock")
 
 
 async def claimed(store: PostgresStore) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
+from waiting import eventually
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Owner
@@ -24,6 +25,7 @@ QUEUE = """WITH RECURSIVE behind (pid, place) AS (
      WHERE a.datname = current_database() AND b.pid = ANY (pg_blocking_pids(a.pid)))
     SELECT max(place) FROM behind"""
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+WAIT_S = 20.0
 
 
 class Gatekeeper:
@@ -47,15 +49,17 @@ class Gatekeeper:
         self._holder.execute(sql, (job, stage))
 
     async def waiting(self, count: int) -> None:
-        async with asyncio.timeout(20):
-            while self._watcher.execute(WAITING).fetchone() != (count,):
-                await asyncio.sleep(0.005)
+        await self._sees((count,), WAITING)
 
     async def queue_of(self, length: int) -> None:
         """Until somebody waits for one who waits for this holder, or so on."""
-        async with asyncio.timeout(20):
-            while self._watcher.execute(QUEUE, (self._holder.info.backend_pid,)).fetchone() != (length,):
-                await asyncio.sleep(0.005)
+        await self._sees((length,), QUEUE, self._holder.info.backend_pid)
+
+    async def _sees(self, wanted: tuple[int], statement: str, *values: int) -> None:
+        def found() -> bool:
+            return self._watcher.execute(statement.encode(), values or None).fetchone() == wanted
+
+        await eventually(found, f"{wanted[0]} wait for a lock", WAIT_S, otherwise=TimeoutError)
 
     def let_go(self) -> None:
         self._holder.commit()

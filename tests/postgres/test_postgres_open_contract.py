@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from waiting import eventually
 
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.calling import rows
@@ -50,9 +51,11 @@ class TestOpenPostgres(OpenTransactionContract):
         with psycopg.connect(postgres_url) as late:
             late.execute("UPDATE headrace.claim SET step = 1 WHERE fence = %s", (claim.fence,))
             resolving = asyncio.ensure_future(opener(bench).resolve([step(claim)]))
-            async with asyncio.timeout(WAIT_S):
-                while not resolving.done() and late.execute(WAITING).fetchone() == (0,):
-                    await asyncio.sleep(0.01)
+
+            def waits_or_is_over() -> bool:
+                return resolving.done() or late.execute(WAITING).fetchone() != (0,)
+
+            await eventually(waits_or_is_over, "resolving waits for the lock", WAIT_S, otherwise=TimeoutError)
             late.commit()
         (answer,) = await resolving
         assert answer.accepted

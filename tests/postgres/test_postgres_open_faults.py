@@ -13,12 +13,14 @@ from typing import Any
 import open_flows
 import psycopg
 import pytest
+from waiting import eventually
 
 import headrace
 from headrace import Context, Engine, Flow, JobState, Out, WorkerOptions
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.open_transactions import PostgresTransaction
 from headrace.core.claims import Settled, Settlement
+from headrace.core.jobs import JobView
 from headrace.core.recount import recount
 from headrace.ports.transactions import Terms
 from headrace.runtime.worker import Worker
@@ -191,12 +193,16 @@ async def test_a_worker_killed_in_the_middle_leaves_nothing(engine: Engine, post
     copy_flow(Path(__file__).parent, tmp_path, ["open_flows"])
     workers = WorkerProcesses(postgres_url, "open_flows:SHOP", tmp_path, hold_s=1.0)
     job = await engine.submit_many(open_flows.SHOP, range(8))
+
+    async def ended() -> JobView | None:
+        if (view := await engine.job(job)).state is not JobState.OPEN:
+            return view
+        workers.replace_dead()
+        return None
+
     try:
         workers.start(1)
-        async with asyncio.timeout(WAIT_S):
-            while (view := await engine.job(job)).state is JobState.OPEN:
-                workers.replace_dead()
-                await asyncio.sleep(0.05)
+        view = await eventually(ended, "the job ends", WAIT_S)
     finally:
         workers.stop()
     assert workers.deaths == len(open_flows.DIES), workers.log()
@@ -213,11 +219,13 @@ async def test_a_frozen_holder_is_in_nobodys_way(
     copy_flow(Path(__file__).parent, tmp_path, ["open_flows"])
     workers = WorkerProcesses(postgres_url, "open_flows:FROZEN", tmp_path, hold_s=1.0)
     job = await engine.submit_many(open_flows.FROZEN, range(count), stage=stage)
+
+    async def holds_and_is_frozen() -> bool:
+        return (await engine.job(job)).stages[stage].held >= count and _stopped(workers.children[0].pid)
+
     try:
         workers.start(1)
-        async with asyncio.timeout(WAIT_S):
-            while (await engine.job(job)).stages[stage].held < count or not _stopped(workers.children[0].pid):
-                await asyncio.sleep(0.02)
+        await eventually(holds_and_is_frozen, "the holder has frozen itself", WAIT_S)
         async with engine.worker(open_flows.FROZEN, options=WorkerOptions(hold_s=1.0, poll_s=0.05)):
             view = await engine.wait(job, WAIT_S)
         workers.thaw(0)

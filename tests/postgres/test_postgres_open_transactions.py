@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from open_bench import CHARGE, EXPIRE, ONCE, PATIENT, SHORT, TABLE, TWICE, WAIT_S, charges, query, run, until
+from open_bench import CHARGE, EXPIRE, ONCE, PATIENT, SHORT, TABLE, TWICE, WAIT_S, charges, query, run
+from waiting import eventually
 
 import headrace
 from headrace import Context, Dead, Engine, Flow, JobState, Out, Retry, Snooze, WorkerOptions
@@ -119,10 +120,13 @@ async def test_the_heart_renews_the_claim_of_a_handler_that_outlasts_its_hold(
     async def pay(number: int, context: Context) -> None:
         calls.append(number)
         await context.connection.execute(CHARGE, (number,))
-        seen = {_until(postgres_url, context.fence)}
-        while len(seen) < 6:
+        seen = set[Any]()
+
+        def renewed_five_times() -> bool:
             seen.add(_until(postgres_url, context.fence))
-            await asyncio.sleep(0.01)
+            return len(seen) == 6
+
+        await eventually(renewed_five_times, "the claim is renewed five times", WAIT_S)
 
     await run(engine, flow, 1, options=WorkerOptions(hold_s=0.6, poll_s=0.05))
     assert (calls, charges(postgres_url)) == ([1], [1])
@@ -244,7 +248,7 @@ async def test_a_thread_that_does_not_end_loses_its_connection(engine: Engine, p
 
     await run(engine, flow, 1)
     go.set()
-    await until(broke.is_set)
+    await eventually(broke.is_set, "the connection of the late call breaks", WAIT_S)
     assert charges(postgres_url) == [12]
 
 

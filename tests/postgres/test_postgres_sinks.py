@@ -11,6 +11,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from waiting import eventually
 
 from headrace.adapters.postgres.sink import PostgresSink
 from headrace.adapters.postgres.statements import statements
@@ -23,7 +24,6 @@ from headrace.testing.rig.proxy import Proxy
 from headrace.testing.twins import turns_red
 
 HANDLES = 2
-LOOK_S = 0.005
 SETTING_OUT = "UPDATE cell SET value = value + 1 WHERE name = 'a' RETURNING value"
 TWINS = {
     "no fence check": ("fence_revoked", "SELECT 1 WHERE %(fence)s < 0"),
@@ -229,9 +229,8 @@ class TestASinkWhoseWritesDoNotHoldTheirFence(InADatabase):
 
 async def waiting(query: Query, kind: str) -> None:
     """Until somebody waits for a lock of this kind."""
-    async with asyncio.timeout(10):
-        while not await query(
-            f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = '{kind}' "
-            "AND datname = current_database()"
-        ):
-            await asyncio.sleep(LOOK_S)
+    sql = (
+        f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = '{kind}' "
+        "AND datname = current_database()"
+    )
+    await eventually(lambda: query(sql), f"somebody waits for a lock of kind {kind}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace.testing.rig.proxy import Proxy
@@ -93,10 +92,3 @@ class Sending(threading.Thread):
             self._sender.sendall(self._data)
         except OSError as error:
             self.error = error
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.002)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from server_clients import CLIENT_S_MAX, REQUESTS, SETTINGS, request_of
+from waiting import until
 
 from headrace.core.errors import CallerError
 from headrace.testing.rig import spawning
@@ -73,10 +74,7 @@ def members_of(server: Server) -> dict[int, int]:
 
 
 def await_gone(members: dict[int, int]) -> None:
-    until = time.monotonic() + ORPHAN_S_MAX
-    while left := spawning.alive_of(members):
-        assert time.monotonic() < until, f"processes {left} are still there"
-        time.sleep(0.02)
+    until(lambda: not spawning.alive_of(members), lambda: f"{spawning.alive_of(members)} are gone", ORPHAN_S_MAX)
 
 
 def note_of(home: Path) -> Path:
@@ -199,19 +197,18 @@ def members_while_rewriting(server: RedisServer) -> dict[int, int]:
     """Redis with the child that it has forked to rewrite its file."""
     server.call("SET", "key", "value")
     server.call("BGREWRITEAOF")
-    until = time.monotonic() + CLIENT_S_MAX
-    while len(members := members_of(server)) < 2:
-        assert time.monotonic() < until
-    return members
+
+    def with_a_child() -> dict[int, int] | None:
+        members = members_of(server)
+        return members if len(members) >= 2 else None
+
+    return until(with_a_child, "Redis has forked a child", CLIENT_S_MAX)
 
 
 def kill_the_parent(server: Server) -> None:
     """As somebody else would: the children and the handle are not told."""
     os.kill(server.pid, signal.SIGKILL)
-    until = time.monotonic() + CLIENT_S_MAX
-    while server.running:
-        assert time.monotonic() < until
-        time.sleep(0.001)
+    until(lambda: not server.running, f"{server.name} is dead", CLIENT_S_MAX)
 
 
 def test_a_kill_takes_what_the_server_has_started_since() -> None:

@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from headrace.testing.rig.spawning import started_at
 
@@ -63,10 +63,10 @@ def outcomes(told: str) -> dict[str, str]:
 
 
 def await_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + GONE_S_MAX
-    while left := [pid for pid in pids if started_at(pid) is not None]:
-        assert time.monotonic() < deadline, f"processes {left} are still there"
-        time.sleep(0.05)
+    def left() -> list[int]:
+        return [pid for pid in pids if started_at(pid) is not None]
+
+    until(lambda: not left(), lambda: f"{left()} are gone", GONE_S_MAX)
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +113,13 @@ def test_nothing_is_left_of_a_run(folder: Path, told: str) -> None:
 def killed(tmp_path: Path) -> dict[str, list[str]]:
     """What was noted by a run that then was killed in the middle of a test."""
     with child(tmp_path, WAITS_FOR_EVER) as running:
-        deadline = time.monotonic() + RUN_S_MAX
+
+        def noted_or_over() -> bool:
+            return (tmp_path / "notes.json").exists() or running.poll() is not None
+
         try:
-            while not (tmp_path / "notes.json").exists():
-                assert running.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(noted_or_over, "the test of the user is under way", RUN_S_MAX)
+            assert running.poll() is None
         finally:
             os.kill(running.pid, signal.SIGKILL)
     found: dict[str, list[str]] = json.loads((tmp_path / "notes.json").read_text())

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from headrace.testing.rig import golang
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
@@ -109,13 +109,6 @@ def folders(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir() if path.is_dir())
 
 
-def await_that(condition: str, deadline_s: float, reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + deadline_s
-    while not reached():
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.01)
-
-
 def makers(cache: Path) -> list[int]:
     """The living processes that make something for this cache."""
     found = []
@@ -140,10 +133,10 @@ def checksum(folder: Path) -> str:
 def test_a_killed_build_harms_nobody_and_two_at_once_build_one_time(cache: Path) -> None:
     tiny = f"[GoProgram('tiny', '1.0', Path({str(cache.parent / 'tiny')!r}))]"
     killed = start(cache, tiny)
-    await_that("a build that is under way", S_MAX, lambda: list(cache.glob(".go-*/cache/*/*")) and makers(cache))
+    until(lambda: list(cache.glob(".go-*/cache/*/*")) and makers(cache), "a build is under way", S_MAX)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    await_that("the end of the killed run's children", 20.0, lambda: not makers(cache))
+    until(lambda: not makers(cache), "the children of the killed run have ended", 20.0)
     assert not (cache / "tiny-1.0").exists()
     assert list(cache.glob(".go-*/")) != []
 

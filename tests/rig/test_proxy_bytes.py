@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import Literal
 
 import pytest
-from proxy_ends import MEGA, SILENCE_S, Ends, Sending, both_ends, is_silent, take, take_all, until
+from proxy_ends import MEGA, SILENCE_S, Ends, Sending, both_ends, is_silent, take, take_all
+from waiting import until
 
 from headrace.core.errors import CallerError
 from headrace.testing.rig.proxy import Proxy
@@ -58,7 +59,7 @@ class TestNothingWrong:
         assert take(client, 10) == b"the answer"
         server.close()
         assert take_all(client) == (b"", "close")
-        until(lambda: ends.proxy.open_connections == 0)
+        until(lambda: ends.proxy.open_connections == 0, "the proxy has let go")
 
     @pytest.mark.parametrize("way", ["requests", "replies"])
     def test_a_reset_is_passed_on_behind_the_last_byte(self, ends: Ends, way: str) -> None:
@@ -67,10 +68,10 @@ class TestNothingWrong:
         # All of it is on its way, and most of it has no room at the receiver's, when the reset comes.
         ends.proxy.latency(0.3)
         sender.sendall(bytes(3 * MEGA))
-        until(lambda: fcntl.ioctl(sender, termios.TIOCOUTQ, bytes(4)) == bytes(4))
+        until(lambda: fcntl.ioctl(sender, termios.TIOCOUTQ, bytes(4)) == bytes(4), "all of it is on its way")
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sender.close()
-        until(lambda: ends.proxy.request_bytes + ends.proxy.reply_bytes > 0)
+        until(lambda: ends.proxy.request_bytes + ends.proxy.reply_bytes > 0, "the first byte is passed on")
         taken, ending = take_all(receiver)
         assert (len(taken), ending) == (3 * MEGA, "reset")
 
@@ -142,7 +143,7 @@ class TestSlowLines:
         client, server = ends.pair()
         ends.proxy.latency(0.2)
         server.sendall(b"first ")
-        until(lambda: fcntl.ioctl(server, termios.TIOCOUTQ, bytes(4)) == bytes(4))
+        until(lambda: fcntl.ioctl(server, termios.TIOCOUTQ, bytes(4)) == bytes(4), "the first piece is on its way")
         assert is_silent(client)
         ends.proxy.latency(0.2, way="requests")
         server.sendall(b"second")
@@ -262,7 +263,7 @@ class TestTheProxyItself:
     def test_closing_is_quick_over_stalled_connections_and_leaves_nothing(self, ends: Ends) -> None:
         stalled = [ends.pair() for _ in range(5)]
         threads = [Sending(client, bytes(50 * MEGA)) for client, _ in stalled]
-        until(lambda: ends.proxy.request_bytes > 5 * MEGA)
+        until(lambda: ends.proxy.request_bytes > 5 * MEGA, "the connections are busy")
         ends.proxy.black_hole()
         ends.call()
         begun = time.monotonic()

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from proxy_ends import MEGA, Ends, Sending, both_ends, is_silent, take, take_all, until
+from proxy_ends import MEGA, Ends, Sending, both_ends, is_silent, take, take_all
+from waiting import until
 
 from headrace.testing.rig.proxy_faults import CutBefore, Ending
 
@@ -44,7 +45,7 @@ class TestCutsAfterBytes:
         client, server = ends.pair()
         ends.proxy.cut_after(20 * MEGA)
         thread = Sending(server, bytes(30 * MEGA))
-        until(lambda: ends.proxy.reply_bytes > MEGA)
+        until(lambda: ends.proxy.reply_bytes > MEGA, "the server is ahead of the reader")
         taken, ending = take_all(client)
         thread.join()
         assert (len(taken), ending, ends.proxy.cuts) == (20 * MEGA, "reset", 1)
@@ -113,7 +114,7 @@ class TestCutsOnAPattern:
         ends.proxy.cut_reply_to(b"COMMIT")
         client.sendall(b"first;" + bytes(100_000) + b"COMMIT;")
         assert take(server, 6) == b"first;"
-        until(lambda: ends.proxy.request_bytes == 100_013)
+        until(lambda: ends.proxy.request_bytes == 100_013, "the whole request is passed on")
         server.sendall(b"reply to the first")
         assert take_all(client) == (b"", "reset")
         assert take_all(server) == (bytes(100_000) + b"COMMIT;", "close")

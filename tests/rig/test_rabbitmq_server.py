@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,6 +15,7 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity
+from waiting import eventually, until
 
 from headrace.testing.rig import spawning
 from headrace.testing.rig.rabbitmq import Queue, RabbitServer
@@ -47,10 +47,14 @@ async def read_all(channel: AbstractChannel, queue: str, arguments: dict[str, st
 
 
 async def becomes(wanted: object, look: Callable[[], object]) -> None:
-    until = time.monotonic() + SEEN_S_MAX
-    while (seen := await asyncio.to_thread(look)) != wanted:
-        assert time.monotonic() < until, f"{seen} is not {wanted}"
-        await asyncio.sleep(0.05)
+    seen: object = None
+
+    async def is_seen() -> bool:
+        nonlocal seen
+        seen = await asyncio.to_thread(look)
+        return seen == wanted
+
+    await eventually(is_seen, lambda: f"{seen} becomes {wanted}", SEEN_S_MAX)
 
 
 async def test_virtual_hosts_do_not_see_each_other(rabbitmq_server: RabbitServer, rabbitmq_vhost: str) -> None:
@@ -128,15 +132,15 @@ STARTING = """
 
 def test_a_run_that_is_killed_while_a_node_starts_leaves_no_erlang() -> None:
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(STARTING)]) as run:
-        until = time.monotonic() + SEEN_S_MAX
-        while not {"beam.smp", "epmd", "erl_child_setup"} <= set(names := programs_of(run.pid)):
-            assert time.monotonic() < until, names
+        wanted = {"beam.smp", "epmd", "erl_child_setup"}
+        until(
+            lambda: wanted <= set(programs_of(run.pid)),
+            lambda: f"{programs_of(run.pid)} are all of {wanted}",
+            SEEN_S_MAX,
+        )
         members = spawning.identities(spawning.family(run.pid)[1:])
         run.send_signal(signal.SIGKILL)
-    until = time.monotonic() + SEEN_S_MAX
-    while left := spawning.alive_of(members):
-        assert time.monotonic() < until, f"processes {left} are still there"
-        time.sleep(0.02)
+    until(lambda: not spawning.alive_of(members), lambda: f"{spawning.alive_of(members)} are gone", SEEN_S_MAX)
 
 
 def programs_of(pid: int) -> list[str]:

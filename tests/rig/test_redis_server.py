@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from waiting import until
 
 from headrace.core.errors import CallerError, OperatorError
 from headrace.testing.rig.append_only import cut_back
@@ -72,9 +73,8 @@ def rewrite_slowly(server: RedisServer) -> None:
 
 def rewrite_and_wait(server: RedisServer) -> None:
     server.call("BGREWRITEAOF")
-    until = time.monotonic() + CLIENT_S_MAX
-    while "aof_rewrite_in_progress:1" in str(server.call("INFO", "persistence")):
-        assert time.monotonic() < until
+    under_way = "aof_rewrite_in_progress:1"
+    until(lambda: under_way not in str(server.call("INFO", "persistence")), "the file is rewritten", CLIENT_S_MAX)
 
 
 def test_a_power_cut_takes_one_second_and_never_two_also_during_and_after_a_rewrite() -> None:

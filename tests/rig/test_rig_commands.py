@@ -25,6 +25,7 @@ import redis
 from obstore.store import S3Store
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from waiting import until
 
 from headrace.testing.rig import places
 from headrace.testing.rig.spawning import family, started_at
@@ -109,13 +110,6 @@ def bucket_at(variables: dict[str, str]) -> S3Store:
     )
 
 
-def soon(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.02)
-
-
 def is_gone(server: Any) -> bool:
     """Nothing is left of a server: no process, no directory, nobody at its ports."""
     if started_at(server["pid"]) is not None or Path(server["log"]).parent.exists():
@@ -187,7 +181,7 @@ def test_faults_on_the_line_are_felt_by_a_client(rig: Rig) -> None:
         assert client.get("precious") == b"arrived"
     rig("break", "redis", "refuse", "--for", "400ms")
     fails(url, redis.ConnectionError)
-    soon(lambda: answers(url))
+    until(lambda: answers(url), "Redis answers again", SOON_S)
     assert rig.server("redis")["faults"] == []
 
 
@@ -206,7 +200,7 @@ def test_a_process_can_be_killed_stopped_frozen_and_brought_back(rig: Rig) -> No
     fails(url, redis.TimeoutError)
     assert rig.json("break", "redis", "resume")["state"] == "up"
     rig("break", "redis", "pause", "--for", "300ms")
-    soon(lambda: answers(url))
+    until(lambda: answers(url), "Redis answers again", SOON_S)
     rig("break", "redis", "pause")
     rig("break", "redis", "refuse")
     assert rig.json("break", "redis", "heal")["state"] == "up"
@@ -216,7 +210,7 @@ def test_a_process_can_be_killed_stopped_frozen_and_brought_back(rig: Rig) -> No
     with redis_at(url) as client:
         assert client.get("young") is None
     os.kill(rig.server("redis")["pid"], signal.SIGKILL)
-    soon(lambda: bool(rig.server("redis")["state"] == "killed"))
+    until(lambda: rig.server("redis")["state"] == "killed", "the death is noticed", SOON_S)
 
 
 def test_a_killed_keeper_takes_its_servers_along_and_stops_nobody(rig: Rig) -> None:
@@ -225,19 +219,19 @@ def test_a_killed_keeper_takes_its_servers_along_and_stops_nobody(rig: Rig) -> N
     frozen = next(server for server in told["servers"] if server["name"] == "redis")
     rig("break", "redis", "pause")
     os.kill(told["keeper"], signal.SIGKILL)
-    soon(lambda: started_at(told["keeper"]) is None)
+    until(lambda: started_at(told["keeper"]) is None, "the keeper has ended", SOON_S)
     assert rig.json("status")["servers"] == []
     again = rig.json("up", "redis")
     assert again["keeper"] != told["keeper"]
     assert answers(again["servers"][0]["url"])
     assert is_gone(frozen)
-    soon(lambda: all(is_gone(server) for server in told["servers"]))
+    until(lambda: all(is_gone(server) for server in told["servers"]), "nothing is left of the servers", SOON_S)
 
 
 def test_a_keeper_that_is_told_to_end_removes_everything(rig: Rig) -> None:
     told = rig.json("up", "redis")
     os.kill(told["keeper"], signal.SIGTERM)
-    soon(lambda: started_at(told["keeper"]) is None)
+    until(lambda: started_at(told["keeper"]) is None, "the keeper has ended", SOON_S)
     assert is_gone(told["servers"][0])
     assert not rig.folder.exists()
 
@@ -246,7 +240,7 @@ def test_a_keeper_whose_directory_was_cleaned_away_ends(rig: Rig) -> None:
     told = rig.json("up", "redis")
     shutil.rmtree(rig.folder)
     again = rig.json("up", "redis")
-    soon(lambda: started_at(told["keeper"]) is None)
+    until(lambda: started_at(told["keeper"]) is None, "the keeper has ended", SOON_S)
     assert is_gone(told["servers"][0])
     assert answers(again["servers"][0]["url"])
 
@@ -256,7 +250,8 @@ def test_whoever_does_not_wait_for_a_server_does_not_get_it(rig: Rig) -> None:
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(rig.folder / "socket"))
         caller.sendall(b'{"verb": "up", "names": ["redis"], "settings": {}}\n')
-    soon(lambda: "nobody waits for redis" in (rig.folder / "keeper.log").read_text())
+    log = rig.folder / "keeper.log"
+    until(lambda: "nobody waits for redis" in log.read_text(), "the keeper notices", SOON_S)
     assert [server["name"] for server in rig.json("status")["servers"]] == ["smtp"]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+
+from waiting import PATIENCE_S, eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.jobs import DeadFilter, DeadView, JobView, Submission
@@ -18,7 +20,6 @@ from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 
 QUICK = WorkerOptions(hold_s=2.0, poll_s=0.05, partial_s=0.05, grace_s=0.1)
-PATIENCE_S = 10.0
 
 
 class Bench:
@@ -46,9 +47,7 @@ class Bench:
             await asyncio.wait_for(running, PATIENCE_S)
 
     async def ended(self, job: str) -> JobView:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await self.store.finishes(job):
-                await asyncio.sleep(0.005)
+        await eventually(lambda: self.store.finishes(job), f"job {job} ends")
         view = await self.store.job(job)
         assert not recount(await self.store.audit(job)), "the account must be clean"
         return view
@@ -60,11 +59,3 @@ class Bench:
 
     async def dead(self, job: str) -> Sequence[DeadView]:
         return await self.store.dead(DeadFilter(job=job))
-
-    async def until(self, true: Callable[[], Awaitable[bool] | bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                answer = true()
-                if answer if isinstance(answer, bool) else await answer:
-                    return
-                await asyncio.sleep(0.002)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from runtime_bench import QUICK, Bench
+from waiting import eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.tally import JobState
@@ -146,7 +147,7 @@ async def test_a_long_slice_is_settled_in_parts(bench: Bench) -> None:
         async def nine_are_done() -> bool:
             return (await _tally(bench.store, job))[2] == 9
 
-        await bench.until(nine_are_done)
+        await eventually(nine_are_done, "nine are done")
         release.set()
         await bench.ended(job)
 
@@ -170,7 +171,7 @@ async def test_what_a_worker_will_not_reach_soon_goes_to_others(bench: Bench) ->
     async with bench.worker(flow, options=options):
         await blocked.wait()
         async with bench.worker(flow, options=options):
-            await bench.until(only_the_one_that_is_stuck_is_left)
+            await eventually(only_the_one_that_is_stuck_is_left, "only the one that is stuck is left")
             release.set()
             await bench.ended(job)
     assert sorted(done) == list(range(10_000))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
+from waiting import eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Want
@@ -205,7 +206,7 @@ async def test_a_claim_that_was_swept_is_dropped_and_its_outcomes_are_not_sent(b
     faulty.faults["renew"] = [Unreachable("gone")] * 20
     job = await bench.submit(flow, 1)
     async with bench.worker(flow, options=SHORT, store=faulty):
-        await bench.until(lambda: len(calls) >= 1)
+        await eventually(lambda: len(calls) >= 1, "the handler is called")
         faulty.faults["renew"] = []
         view = await bench.ended(job)
     assert len(calls) == 2
@@ -220,8 +221,7 @@ async def test_a_cancelled_job_tells_its_handlers_that_it_is_ending(bench: Bench
     @flow.stage
     async def one(number: int, context: Context) -> None:
         started.set()
-        while not context.ending:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: context.ending, "the handler is told")
 
     job = await bench.submit(flow, 1)
     async with bench.worker(flow, options=SHORT):
@@ -246,10 +246,10 @@ async def test_a_claim_that_the_store_has_ended_is_dropped_at_the_next_beat(benc
 
     job = await bench.submit(flow, 1)
     async with bench.worker(flow, options=SHORT) as worker:
-        await bench.until(lambda: bool(fences))
+        await eventually(lambda: bool(fences), "the handler is called")
         await bench.store.settle([Settlement(fences[0], 1)])
         await bench.ended(job)
-        await bench.until(lambda: bool(cancelled))
+        await eventually(lambda: bool(cancelled), "the handler is cancelled")
         assert worker.observer.counts["claim.lost.lost"] == 1, "and not only when its hold ends"
     assert cancelled == fences[:1]
 
@@ -285,7 +285,9 @@ async def test_a_grant_that_comes_too_late_is_not_used(bench: Bench, store: Sqli
     async with bench.worker(flow, beside, options=SHORT, store=late) as worker:
         await started.wait()
         job = await bench.submit(flow, 1)
-        await bench.until(lambda: bool(fences) or worker.observer.counts["claim.lost"] > 0)
+        await eventually(
+            lambda: bool(fences) or worker.observer.counts["claim.lost"] > 0, "the late grant is used or dropped"
+        )
         release.set()
         await bench.ended(job)
     assert late.late

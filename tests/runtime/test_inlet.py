@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from runtime_bench import PATIENCE_S, Bench
+from runtime_bench import Bench
+from waiting import PATIENCE_S, eventually
 
 import headrace
 from headrace.adapters.sqlite import SqliteStore
@@ -115,7 +116,7 @@ async def test_an_event_closes_a_stage_and_the_end_of_the_job_is_told(store: Sql
             [Event("a1", "order.approved", job.encode()), Event("a2", "order.approved", job.encode())]
         )
         await bench.ended(job)
-        await bench.until(lambda: told(store))
+        await eventually(lambda: told(store), "the end of the job is told")
     relay.drain()
     await relaying
     (end,) = (await store.bus.receive("ends", "test", 10, 30.0)).deliveries
@@ -126,32 +127,28 @@ async def told(store: SqliteStore) -> bool:
     return (await store.outbox.lag()).unpublished == 0
 
 
-async def test_every_message_is_consumed_and_acknowledged(store: SqliteStore, bench: Bench, ledger: None) -> None:
+async def test_every_message_is_consumed_and_acknowledged(store: SqliteStore, ledger: None) -> None:
     await publish(store, 100)
     async with running(store, count) as inlet:
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 100
     assert inlet.observer.counts["messages.consumed"] == 100
 
 
-async def test_a_message_published_while_idle_is_consumed_at_once(
-    store: SqliteStore, bench: Bench, ledger: None
-) -> None:
+async def test_a_message_published_while_idle_is_consumed_at_once(store: SqliteStore, ledger: None) -> None:
     await publish(store, 1)
     async with running(store, count, InletOptions(poll_s=600.0)):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
         await publish(store, 1, first=1)
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 2
 
 
 @pytest.mark.parametrize("before", [True, False])
-async def test_a_lost_answer_of_the_store_consumes_once(
-    store: SqliteStore, bench: Bench, ledger: None, before: bool
-) -> None:
+async def test_a_lost_answer_of_the_store_consumes_once(store: SqliteStore, ledger: None, before: bool) -> None:
     await publish(store, 5)
     async with running(store, count, inbox=Faulty(store.inbox, "consume", 3, before)) as inlet:
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 5
     counts = inlet.observer.counts
     assert counts["messages.consumed"] + counts["messages.repeated"] == 5
@@ -159,30 +156,26 @@ async def test_a_lost_answer_of_the_store_consumes_once(
 
 
 @pytest.mark.parametrize("verb", ["receive", "ack", "subscribe"])
-async def test_a_bus_that_loses_answers_costs_time_only(
-    store: SqliteStore, bench: Bench, ledger: None, verb: str
-) -> None:
+async def test_a_bus_that_loses_answers_costs_time_only(store: SqliteStore, ledger: None, verb: str) -> None:
     await publish(store, 5)
     options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
     async with running(store, count, options, bus=Faulty(store.bus, verb, 2)):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 5
     assert not await store.bus.dead("all")
 
 
-async def test_an_acknowledgement_that_never_arrives_brings_a_repeat(
-    store: SqliteStore, bench: Bench, ledger: None
-) -> None:
+async def test_an_acknowledgement_that_never_arrives_brings_a_repeat(store: SqliteStore, ledger: None) -> None:
     await publish(store, 3)
     options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
     async with running(store, count, options, bus=Faulty(store.bus, "ack", 6, before=True)) as inlet:
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 3
     assert inlet.observer.counts["messages.repeated"] >= 1
 
 
 async def test_a_message_that_always_fails_dies_with_its_reason_and_holds_up_nobody(
-    store: SqliteStore, bench: Bench, ledger: None
+    store: SqliteStore, ledger: None
 ) -> None:
     async def handle(delivery: Delivery) -> Consequence:
         if delivery.event.event_id == "m0":
@@ -191,13 +184,13 @@ async def test_a_message_that_always_fails_dies_with_its_reason_and_holds_up_nob
 
     await publish(store, 10)
     async with running(store, handle, InletOptions(1, 1, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 9
     (letter,) = await store.bus.dead("all")
     assert (letter.event.event_id, letter.reason, letter.deliveries) == ("m0", "ValueError: cannot be read", 2)
 
 
-async def test_a_handler_decides_with_outcomes(store: SqliteStore, bench: Bench) -> None:
+async def test_a_handler_decides_with_outcomes(store: SqliteStore) -> None:
     seen: list[str] = []
 
     async def handle(delivery: Delivery) -> Any:
@@ -212,34 +205,34 @@ async def test_a_handler_decides_with_outcomes(store: SqliteStore, bench: Bench)
 
     await publish(store, 3)
     async with running(store, handle):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert [(letter.event.event_id, letter.reason) for letter in await store.bus.dead("all")] == [("m0", "unwanted")]
     assert sorted(seen) == ["m0"] + ["m1"] * 5 + ["m2"] * 2
 
 
-async def test_a_message_about_a_job_that_never_comes_is_put_aside(store: SqliteStore, bench: Bench) -> None:
+async def test_a_message_about_a_job_that_never_comes_is_put_aside(store: SqliteStore) -> None:
     async def handle(delivery: Delivery) -> Consequence:
         return Consequence(closes=(("no-such-job", "approve"),))
 
     await publish(store, 1)
     async with running(store, handle):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     (letter,) = await store.bus.dead("all")
     assert (letter.deliveries, "no-such-job" in letter.reason) == (2, True)
 
 
-async def test_a_consequence_that_is_refused_for_good_is_put_aside_at_once(store: SqliteStore, bench: Bench) -> None:
+async def test_a_consequence_that_is_refused_for_good_is_put_aside_at_once(store: SqliteStore) -> None:
     async def handle(delivery: Delivery) -> Consequence:
         return Consequence(events=(Event("e1", "not a topic"),))
 
     await publish(store, 1)
     async with running(store, handle):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     (letter,) = await store.bus.dead("all")
     assert (letter.deliveries, "not a topic" in letter.reason) == (1, True)
 
 
-async def test_no_more_run_and_wait_than_the_bounds_allow(store: SqliteStore, bench: Bench) -> None:
+async def test_no_more_run_and_wait_than_the_bounds_allow(store: SqliteStore) -> None:
     running_now, most = 0, 0
     held: list[int] = []
 
@@ -252,12 +245,12 @@ async def test_no_more_run_and_wait_than_the_bounds_allow(store: SqliteStore, be
 
     await publish(store, 60)
     async with running(store, handle, InletOptions(3, 7, poll_s=0.02)):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert most == 3
     assert max(held) <= 7
 
 
-async def test_a_message_whose_consumer_was_lost_runs_alone(store: SqliteStore, bench: Bench) -> None:
+async def test_a_message_whose_consumer_was_lost_runs_alone(store: SqliteStore) -> None:
     together: list[tuple[str, ...]] = []
     now: set[str] = set()
 
@@ -269,9 +262,9 @@ async def test_a_message_whose_consumer_was_lost_runs_alone(store: SqliteStore, 
 
     await publish(store, 3)
     await store.bus.receive("all", "lost", 2, 0.01)
-    await bench.until(lambda: _lost(store))
+    await eventually(lambda: _lost(store), "the messages of the lost consumer are free")
     async with running(store, handle):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert sorted(together) == [(), ("m0",), ("m1",)]
 
 
@@ -280,7 +273,7 @@ async def _lost(store: SqliteStore) -> bool:
     return received.wait_s is None
 
 
-async def test_draining_gives_back_what_was_not_started(store: SqliteStore, bench: Bench) -> None:
+async def test_draining_gives_back_what_was_not_started(store: SqliteStore) -> None:
     started, go_on = asyncio.Event(), asyncio.Event()
 
     async def handle(delivery: Delivery) -> None:
@@ -291,7 +284,7 @@ async def test_draining_gives_back_what_was_not_started(store: SqliteStore, benc
     async with running(store, handle, InletOptions(1, 5, hold_s=30.0)) as inlet:
         await started.wait()
         inlet.drain()
-        await bench.until(lambda: _given_back(store))
+        await eventually(lambda: _given_back(store), "four are given back")
         go_on.set()
     assert await store.bus.backlog("all") == Backlog(waiting=4)
     (first, *_) = (await store.bus.receive("all", "test", 10, 30.0)).deliveries
@@ -302,7 +295,7 @@ async def _given_back(store: SqliteStore) -> bool:
     return (await store.bus.backlog("all")).waiting == 4
 
 
-async def test_a_long_handler_keeps_its_message(store: SqliteStore, bench: Bench) -> None:
+async def test_a_long_handler_keeps_its_message(store: SqliteStore) -> None:
     handled: list[str] = []
 
     async def handle(delivery: Delivery) -> None:
@@ -312,17 +305,17 @@ async def test_a_long_handler_keeps_its_message(store: SqliteStore, bench: Bench
     await publish(store, 1)
     options = InletOptions(hold_s=0.2, poll_s=0.02)
     async with running(store, handle, options), running(store, handle, options):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     assert handled == ["m0"]
 
 
-async def test_a_handler_that_takes_too_long_has_failed(store: SqliteStore, bench: Bench) -> None:
+async def test_a_handler_that_takes_too_long_has_failed(store: SqliteStore) -> None:
     async def handle(delivery: Delivery) -> None:
         await asyncio.Event().wait()
 
     await publish(store, 1)
     async with running(store, handle, InletOptions(timeout_s=0.02, poll_s=0.02, retry=AT_ONCE)):
-        await bench.until(lambda: empty(store))
+        await eventually(lambda: empty(store), "every message is consumed")
     (letter,) = await store.bus.dead("all")
     assert letter.reason.startswith("TimeoutError")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime_bench import QUICK, Bench
+from waiting import eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Grant, Want
@@ -66,7 +67,7 @@ async def test_a_busy_stage_does_not_keep_others_from_being_looked_at(bench: Ben
     deaf = Deaf(bench.store)
     first = await bench.submit(busy, *range(20_000))
     async with bench.worker(busy, quiet, store=deaf):
-        await bench.until(lambda: deaf.claims > 5)
+        await eventually(lambda: deaf.claims > 5, "the busy stage is claimed again and again")
         await bench.ended(await bench.submit(quiet, 1))
         assert not await bench.store.finishes(first)
 
@@ -117,7 +118,7 @@ async def test_a_ring_while_the_store_was_looking_is_not_lost(bench: Bench) -> N
 
     patient = type(QUICK)(hold_s=30, poll_s=30)
     async with bench.worker(flow, options=patient, store=Slow(bench.store, arrive)):
-        await bench.until(lambda: bool(jobs))
+        await eventually(lambda: bool(jobs), "the job has arrived")
         await bench.ended(jobs[0])
 
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from runtime_bench import PATIENCE_S, Bench
+from runtime_bench import Bench
+from waiting import PATIENCE_S, eventually
 
 import headrace
 from headrace.adapters.sqlite import InlineDatabase, SqliteStore
@@ -84,57 +85,57 @@ async def test_the_end_of_a_job_reaches_the_bus(store: SqliteStore, bench: Bench
         job = await bench.submit(flow, 1, 2, 3)
         async with bench.worker(flow):
             await bench.ended(job)
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert await received(store) == [f"{job}.1.completed"]
 
 
-async def test_many_batches_keep_the_order(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_many_batches_keep_the_order(store: SqliteStore, tap: Tap) -> None:
     await store.outbox.add([told(number, "k") for number in range(23)])
     async with running(store, tap):
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert tap.heard == [f"e{number}" for number in range(23)]
 
 
-async def test_an_event_added_later_wakes_the_relay(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_an_event_added_later_wakes_the_relay(store: SqliteStore, tap: Tap) -> None:
     async with running(store, tap, RelayOptions(poll_s=600.0)):
         await asyncio.sleep(0)
         await store.outbox.add([told(1)])
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert tap.heard == ["e1"]
 
 
-async def test_a_bus_that_is_down_costs_time_and_nothing_else(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_a_bus_that_is_down_costs_time_and_nothing_else(store: SqliteStore, tap: Tap) -> None:
     await store.outbox.add([told(number) for number in range(8)])
     tap.down = 3
     async with running(store, tap) as relay:
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert relay.observer.counts["relay.failing"] == 3
     assert await received(store) == [f"e{number}" for number in range(8)]
 
 
-async def test_a_lost_answer_is_told_again_and_heard_once(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_a_lost_answer_is_told_again_and_heard_once(store: SqliteStore, tap: Tap) -> None:
     await store.outbox.add([told(1), told(2)])
     tap.deaf = 2
     async with running(store, tap):
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert tap.heard == ["e1", "e2"] * 3
     assert await received(store) == ["e1", "e2"]
 
 
-async def test_a_refused_event_holds_up_its_own_key_only(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_a_refused_event_holds_up_its_own_key_only(store: SqliteStore, tap: Tap) -> None:
     await store.outbox.add([told(1, "k"), told(2, "k"), told(3, "other"), told(4)])
     tap.refuses = {"e1"}
     async with running(store, tap) as relay:
-        await bench.until(lambda: relay.observer.counts["events.told"] == 2)
+        await eventually(lambda: relay.observer.counts["events.told"] == 2, "the other two are told")
     assert tap.heard == ["e3", "e4"]
     assert relay.observer.counts["event.refused"] == 1
     assert (await store.outbox.lag()).unpublished == 2
 
 
-async def test_what_nobody_subscribes_to_is_counted(store: SqliteStore, bench: Bench) -> None:
+async def test_what_nobody_subscribes_to_is_counted(store: SqliteStore) -> None:
     await store.outbox.add([told(1)])
     async with running(store, Tap(store.bus)) as relay:
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert relay.observer.counts["events.unrouted"] == 1
 
 
@@ -154,10 +155,10 @@ async def test_a_relay_killed_before_it_noted_what_it_told_is_followed_by_anothe
     assert await received(store) == ["e1", "e2"]
 
 
-async def test_two_relays_share_the_work(store: SqliteStore, bench: Bench, tap: Tap) -> None:
+async def test_two_relays_share_the_work(store: SqliteStore, tap: Tap) -> None:
     await store.outbox.add([told(number, f"k{number % 3}") for number in range(60)])
     async with running(store, tap), running(store, tap):
-        await bench.until(lambda: quiet(store))
+        await eventually(lambda: quiet(store), "every event is told")
     assert sorted(tap.heard) == sorted(f"e{number}" for number in range(60))
     for key in range(3):
         line = [int(name[1:]) for name in tap.heard if int(name[1:]) % 3 == key]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
+from waiting import eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Grant
@@ -137,7 +138,7 @@ async def test_a_worker_that_drains_gives_its_suspects_back(bench: Bench) -> Non
         await bench.store.sweep()
         return (await bench.store.job(job)).stages["one"].held == 0
 
-    await bench.until(no_claim_is_left)
+    await eventually(no_claim_is_left, "no claim is left")
     worker = Worker(bench.store, [flow], options=SHORT)
     running = asyncio.ensure_future(worker.run())
     await started.wait()

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from runtime_bench import Bench
+from waiting import eventually
 
 from headrace.core.errors import Conflict
 from headrace.core.retry import RetryPolicy
@@ -93,7 +94,7 @@ async def test_a_handler_that_swallows_its_cancellation_loses_its_lane_and_not_t
         assert (view.stages["one"].done, view.stages["one"].dead) == (4, 1)
         assert worker.observer.counts["lane.abandoned"] == 1
         release.set()
-        await bench.until(lambda: bool(late))
+        await eventually(lambda: bool(late), "the handler has gone on")
     assert view.stages["two"].total == 0
 
 

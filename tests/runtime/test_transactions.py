@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
+from waiting import eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Want
@@ -110,13 +111,13 @@ async def test_a_settlement_that_travels_in_a_transaction_is_not_sent_by_itself(
     settler.soon(travelling)
     settler.soon(other)
     running = asyncio.ensure_future(settler.run())
-    await bench.until(lambda: other.ended)
+    await eventually(lambda: other.ended, "the other is settled")
     tally = (await store.job(job)).stages["one"]
     assert (tally.done, tally.held) == (1, 1)
     travelling.refused(frozenset({0}), Conflict("rolled back"))
     travelling.forgo(0)
     settler.soon(travelling)
-    await bench.until(lambda: travelling.ended)
+    await eventually(lambda: travelling.ended, "the one that travelled is given back")
     running.cancel()
     tally = (await store.job(job)).stages["one"]
     assert (tally.done, tally.waiting) == (1, 1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
+from waiting import PATIENCE_S
 
 from headrace.core.errors import CallerError, InvalidFlow
 from headrace.core.jobs import Submission
@@ -188,7 +189,7 @@ async def test_a_handler_that_never_waits_does_not_starve_the_loop(bench: Bench)
         done += 1
 
     job = await bench.submit(flow, *range(500))
-    async with bench.worker(flow):
+    async with asyncio.timeout(PATIENCE_S), bench.worker(flow):
         while done < 500:
             before = done
             await asyncio.sleep(0)

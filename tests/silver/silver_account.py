@@ -9,19 +9,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from waiting import until
 
 from headrace.apps.silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
 from headrace.apps.silver.database import init_script
 from headrace.apps.silver.postgres import PostgresStore
 
 WORKER_S_MAX = 60
-FREE_S_MAX = 10.0
 NOTED = """
 CREATE TABLE applied (key TEXT NOT NULL);
 CREATE FUNCTION note_bar() RETURNS trigger LANGUAGE plpgsql AS
@@ -110,11 +109,9 @@ class Queue:
 
     def await_free_lock(self) -> None:
         """The server notices the end of a killed worker by itself, but not at once."""
-        deadline = time.monotonic() + FREE_S_MAX
         holders = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database"
-        while self.ask(f"{holders} WHERE locktype = 'advisory' AND datname = current_database()")[0][0]:
-            assert time.monotonic() < deadline, "somebody still holds the lock"
-            time.sleep(0.01)
+        ours = f"{holders} WHERE locktype = 'advisory' AND datname = current_database()"
+        until(lambda: self.ask(ours)[0][0] == 0, "nobody holds the lock")
 
     def worker(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the worker as the specification calls it."""

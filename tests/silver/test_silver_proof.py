@@ -86,7 +86,7 @@ def test_of_eight_workers_at_once_one_works(queue: Queue, tmp_path: Path) -> Non
         workers = [start_worker([], {"PG_DSN": queue.url}, str(output)) for output in outputs]
         waiting = list(workers)
         while len(waiting) > 1:
-            wait([worker.sentinel for worker in waiting], WORKER_S_MAX)
+            assert wait([worker.sentinel for worker in waiting], WORKER_S_MAX), "nobody goes"
             waiting = [worker for worker in waiting if worker.is_alive()]
         assert len(waiting) == 1
     waiting[0].join()

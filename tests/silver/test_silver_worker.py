@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import psycopg
 import pytest
 from silver_account import WORKER_S_MAX, Queue, bar, worker_environment, worker_line
 from silver_counting_proxy import CountingProxy
+from waiting import until
 
 from headrace.apps.silver.consuming import ConsumeSettings
 from headrace.apps.silver.postgres import PostgresStore
@@ -39,10 +39,7 @@ def follower(queue: Queue, **variables: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def await_empty(queue: Queue) -> None:
-    deadline = time.monotonic() + WORKER_S_MAX
-    while queue.ready():
-        assert time.monotonic() < deadline, "nobody consumes"
-        time.sleep(0.01)
+    until(lambda: not queue.ready(), "everything is consumed", WORKER_S_MAX)
 
 
 def test_one_batch_by_default_and_the_rest_with_drain(queue: Queue) -> None:
@@ -173,8 +170,7 @@ def test_a_follower_that_is_told_to_stop_finishes_its_batch(queue: Queue) -> Non
         with queue.connection.transaction():
             queue.ask("LOCK TABLE ta_silver IN SHARE MODE")
             waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'ta_silver'::regclass"
-            while not queue.ask(waiting)[0][0]:
-                time.sleep(0.01)
+            until(lambda: queue.ask(waiting)[0][0], "the follower is in the middle of its batch", WORKER_S_MAX)
             process.send_signal(signal.SIGTERM)
         assert process.wait(WORKER_S_MAX) == 0
     assert queue.check() == {"applied": 1}

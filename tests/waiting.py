@@ -1,0 +1,58 @@
+"""The one way for a test to wait for what it cannot be told of: look, rest a moment, look again, until a deadline.
+
+What can be awaited is awaited; this is for other processes, servers and files, which have no signal to give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+Why = str | Callable[[], str]
+PATIENCE_S = 10.0
+LOOK_S = 0.01
+
+
+def until(condition: Callable[[], T | None], why: Why, timeout_s: float = PATIENCE_S) -> T:
+    """The first true answer of the condition; `why` says what is waited for, if need be only when it did not come."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        if time.monotonic() >= deadline:
+            raise AssertionError(_missed(why, timeout_s))
+        time.sleep(LOOK_S)
+    return answer
+
+
+async def eventually(
+    condition: Callable[[], T | Awaitable[T | None] | None],
+    why: Why,
+    timeout_s: float = PATIENCE_S,
+    otherwise: type[Exception] = AssertionError,
+) -> T:
+    """The same beside a running loop; the deadline also ends a look that hangs.
+
+    A test that must fail on a broken twin waits with `otherwise=TimeoutError`: there an AssertionError is the proof
+    that the twin was noticed, and a wait that ran out proves nothing.
+    """
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            while not (answer := await _look(condition)):
+                await asyncio.sleep(LOOK_S)
+            return answer
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise otherwise(_missed(why, timeout_s)) from None
+
+
+async def _look(condition: Callable[[], T | Awaitable[T | None] | None]) -> T | None:
+    answer = condition()
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _missed(why: Why, timeout_s: float) -> str:
+    return f"not within {timeout_s:g} s: {why if isinstance(why, str) else why()}"
