@@ -94,16 +94,22 @@ class Slow(Deaf):
 
     def __init__(self, store: SqliteStore, arrive: Callable[[], Awaitable[object]]) -> None:
         super().__init__(store)
-        self._arrive = arrive
+        self._arrive, self._rung = arrive, asyncio.Event()
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return self._store.on_wake(ring)
+        loop = asyncio.get_running_loop()
+
+        def heard() -> None:
+            ring()
+            loop.call_soon_threadsafe(self._rung.set)
+
+        return self._store.on_wake(heard)
 
     async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
         grant = await super().claim(worker, wants, hold_s)
         if self.claims == 1:
             await self._arrive()
-            await asyncio.sleep(0.01)
+            await self._rung.wait()
         return grant
 
 
