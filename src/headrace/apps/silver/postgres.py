@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,9 +23,10 @@ from headrace.apps.silver.postgres_batch import PostgresBatch
 from headrace.apps.silver.postgres_errors import translated
 from headrace.apps.silver.postgres_statements import statement
 from headrace.apps.silver.values import Task
-from headrace.core.errors import CallerError, SchemaMismatch, Unreachable
+from headrace.core.errors import CallerError, SchemaMismatch, Unknown, Unreachable
 
 CONNECT_S_MAX = 10
+OUTCOME_S_MAX, OUTCOME_LOOK_S = 10.0, 0.05
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
@@ -154,8 +156,19 @@ class PostgresStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with translated(), self._connection().transaction():
-            yield
+        mark = None
+        with translated():
+            connection = self._connection()
+            is_outermost = connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+            try:
+                with connection.transaction():
+                    yield
+                    if is_outermost:
+                        mark = connection.execute("SELECT pg_current_xact_id()::text").fetchall()[0][0]
+            except psycopg.OperationalError:
+                # Only the answer to COMMIT may be missing; what it would have said is asked for.
+                if mark is None or not self._has_committed(mark):
+                    raise
 
     def close(self) -> None:
         if self._open is not None:
@@ -182,6 +195,21 @@ class PostgresStore:
         packing.register(self._open)
         self._open.execute("SET TIME ZONE 'UTC'")
         return self._open
+
+    def _has_committed(self, mark: str) -> bool:
+        """How a transaction ended whose end nobody told us."""
+        deadline = time.monotonic() + OUTCOME_S_MAX
+        state: str | None = "in progress"
+        with suppress(psycopg.Error):
+            while state == "in progress" and time.monotonic() < deadline:
+                time.sleep(OUTCOME_LOOK_S)
+                state = self._connection().execute("SELECT pg_xact_status(%s::xid8)", [mark]).fetchall()[0][0]
+        if state not in ("committed", "aborted"):
+            raise Unknown(
+                "the connection broke at COMMIT, and PostgreSQL cannot be asked what became of it",
+                "look before you do it again: headrace silver flag --count, headrace silver dead counts",
+            )
+        return state == "committed"
 
     def _is_open(self) -> bool:
         return self._open is not None and not self._open.closed
