@@ -19,7 +19,7 @@ simulate:
 # Hours on two cores: the proofs of ./test at their full size.
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
-	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills tests/silver/test_silver_proof.py
+	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills tests/silver/test_silver_proof.py tests/silver/test_silver_twin_kills.py
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 
 bench:
