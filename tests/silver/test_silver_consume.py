@@ -269,6 +269,7 @@ def test_a_fault_that_is_nobodys_record_rolls_the_batch_back(queue: Queue) -> No
     consumed, lines = consume(queue)
     assert consumed.failed
     assert lines[0].startswith("Lỗi nghiêm trọng, rollback batch: ")
+    assert '"closed"' in lines[0]
     assert queue.check() == {"ready": 2}
     queue.await_free_lock()
 

@@ -64,6 +64,7 @@ class PostgresBatch:
     keeps: bool
     settled: bool = False
     _revisions: list[Answer] = field(default_factory=list)
+    _released: Answer | None = None
 
     def settle(self, judged: Judged, threshold: int | None) -> Settled:
         bars, articles = fold_bars(judged.bars), fold_articles(judged.articles)
@@ -76,7 +77,10 @@ class PostgresBatch:
                     for text, values in parts:
                         self._revisions.append(self._do(text, values))
                     flag = self._end(judged, rejects, threshold)
-        except RecordFault:
+        except RecordFault as fault:
+            if self._released is not None and self._released.statusmessage:
+                # All records were taken: it is about a letter or the queue.
+                raise fault.__cause__ or fault from None
             self._do("ROLLBACK TO SAVEPOINT records")
             self._revisions.clear()
             rejects = rejects + self._isolated(judged, bars, articles)
@@ -132,6 +136,9 @@ class PostgresBatch:
 
     def _end(self, judged: Judged, rejects: Sequence[Reject], threshold: int | None) -> Answer | None:
         """Letters, deletion, flag and commit; the flag's answer if it was its turn."""
+        # A task deleted inside the savepoint would have two holders, its transaction and the savepoint's own. No search
+        # can tell that such a row is dead: each would look at it again, until a vacuum.
+        self._released = self._do("RELEASE SAVEPOINT records")
         if rejects:
             letters = [Reject(each.task_id, each.reason, each.rule_id, clean(each.error_msg)) for each in rejects]
             columns = packed(letters, REJECT_COLUMNS)
