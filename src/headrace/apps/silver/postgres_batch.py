@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,39 +19,15 @@ import psycopg
 from headrace.apps.silver.database import FLAG
 from headrace.apps.silver.folding import fold_articles, fold_bars
 from headrace.apps.silver.isolating import Folded, RecordFault, Writing, clean, isolate
-from headrace.apps.silver.packing import Packed, booleans, dates, floats, integers, lists, texts, times
+from headrace.apps.silver.packing import integers
 from headrace.apps.silver.postgres_errors import about_records
-from headrace.apps.silver.postgres_statements import bars_statement, statement
+from headrace.apps.silver.postgres_records import REJECT_COLUMNS, article_parts, bar_parts, packed
+from headrace.apps.silver.postgres_statements import statement
 from headrace.apps.silver.values import Article, Bar, Judged, Reject, Settled, Task
 
 T = TypeVar("T", Bar, Article)
 Connection = psycopg.Connection[tuple[Any, ...]]
 Answer = psycopg.Cursor[tuple[Any, ...]]
-Columns = dict[str, Callable[[Any], Packed]]
-
-BAR_COLUMNS: Columns = {
-    "symbol": texts,
-    "trade_date": dates,
-    **dict.fromkeys(("open", "high", "low", "close"), floats),
-    "volume": integers,
-    **dict.fromkeys(("vwap", "adj_close"), floats),
-    "currency": texts,
-    "price_multiplier": floats,
-    "source": texts,
-    "first_seen_time": times,
-    "content_hash": texts,
-}
-ARTICLE_COLUMNS: Columns = {
-    **dict.fromkeys(("url_canonical", "source_domain"), texts),
-    **dict.fromkeys(("publisher_time", "first_seen_time"), times),
-    **dict.fromkeys(("language", "title", "text_normalized", "content_hash"), texts),
-    "symbols": lists,
-    "author": texts,
-    "topic_tags": lists,
-    **dict.fromkeys(("hype_raw", "hype_crowd", "hype_elitist"), floats),
-    "account_weights_applied": booleans,
-}
-REJECT_COLUMNS: Columns = {"task_id": integers, **dict.fromkeys(("reason", "rule_id", "error_msg"), texts)}
 
 
 @dataclass(slots=True)
@@ -71,7 +47,7 @@ class PostgresBatch:
         rejects = judged.rejects
         try:
             with about_records():
-                parts = [*self._bars(bars), *self._articles(articles)]
+                parts = [*bar_parts(bars, self.keeps), *article_parts(articles)]
                 with self.connection.pipeline():
                     self._do("SAVEPOINT records")
                     for text, values in parts:
@@ -97,8 +73,8 @@ class PostgresBatch:
         )
 
     def _isolated(self, judged: Judged, bars: list[Folded[Bar]], articles: list[Folded[Article]]) -> list[Reject]:
-        of_bars = self._writing(self._bars, fold_bars, dict(judged.bars))
-        of_articles = self._writing(self._articles, fold_articles, dict(judged.articles))
+        of_bars = self._writing(partial(bar_parts, keeps=self.keeps), fold_bars, dict(judged.bars))
+        of_articles = self._writing(article_parts, fold_articles, dict(judged.articles))
         return isolate(bars, of_bars) + isolate(articles, of_articles)
 
     def _writing(self, parts_of: Any, fold: Any, members: dict[int, T]) -> Writing[T]:
@@ -122,17 +98,6 @@ class PostgresBatch:
             raise
         self._do("RELEASE SAVEPOINT part" if keep else "ROLLBACK TO SAVEPOINT part")
         return answers
-
-    def _bars(self, records: Sequence[Folded[Bar]]) -> list[tuple[Any, Any]]:
-        """Statement and values of each group of bars that state the same; normally one group."""
-        groups: dict[tuple[bool, bool], list[Bar]] = {}
-        for _, bar in records:
-            groups.setdefault((bar.currency is not None, bar.price_multiplier is not None), []).append(bar)
-        return [(bars_statement(*stated, self.keeps), packed(group, BAR_COLUMNS)) for stated, group in groups.items()]
-
-    def _articles(self, records: Sequence[Folded[Article]]) -> list[tuple[Any, Any]]:
-        articles = [article for _, article in records]
-        return [(statement("consume_articles"), packed(articles, ARTICLE_COLUMNS))] if articles else []
 
     def _end(self, judged: Judged, rejects: Sequence[Reject], threshold: int | None) -> Answer | None:
         """Letters, deletion, flag and commit; the flag's answer if it was its turn."""
@@ -158,8 +123,3 @@ class PostgresBatch:
     def _do(self, text: Any, values: dict[str, Any] | None = None) -> Answer:
         # What has no values is not worth preparing.
         return self.connection.execute(text, values, prepare=None if values else False)
-
-
-def packed(records: Sequence[Any], columns: Columns) -> dict[str, Packed]:
-    rows = map(attrgetter(*columns), records)
-    return {name: pack(values) for (name, pack), values in zip(columns.items(), zip(*rows, strict=True), strict=True)}
