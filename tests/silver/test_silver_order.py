@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from datetime import date, timedelta
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 
 import psycopg
 from silver_account import Queue, bar, consume
@@ -15,6 +16,7 @@ from headrace.apps.silver.judging import judge
 from headrace.apps.silver.postgres import PostgresStore
 from headrace.apps.silver.postgres_statements import statement
 from headrace.apps.silver.rules import RuleSettings
+from headrace.apps.silver.values import Judged, Task
 
 
 def test_urgent_and_old_tasks_go_first(queue: Queue) -> None:
@@ -67,7 +69,7 @@ def test_tasks_found_ahead_are_taken_only_if_they_still_wait(queue: Queue) -> No
             held = [task.id for task in batch.tasks]
             free = queue.ask("SELECT id FROM task_q ORDER BY id FOR UPDATE SKIP LOCKED")
             assert not {row[0] for row in free} & set(held)
-            batch.settle(judge(batch.tasks, batch.now, RuleSettings()), None)
+            batch.settle(by_the_rules(batch.tasks, batch.now), None)
         return held
 
     # The second batch is the first of those that were found out together.
@@ -81,6 +83,27 @@ def test_tasks_found_ahead_are_taken_only_if_they_still_wait(queue: Queue) -> No
     assert take() == [tasks[9], tasks[13]]
     store.close()
     assert queue.ready() == set(tasks[14:])
+
+
+def test_a_task_that_was_corrected_after_it_was_read_ahead_counts_as_it_is_now(queue: Queue) -> None:
+    tasks = [queue.put("ta.bar", bar(trade_date=f"2020-01-{day:02}")) for day in range(1, 11)]
+    store = PostgresStore(queue.url)
+    assert store.lock()
+    judged = []
+    for _ in range(5):
+        with store.batch(2) as batch:
+            judged.append(batch.judged is not None)
+            batch.settle(batch.judged or by_the_rules(batch.tasks, batch.now), None, by_the_rules)
+        if len(judged) == 3:
+            queue.ask("UPDATE task_q SET payload = payload || '{\"close\": 10}' WHERE id = %s", tasks[7])
+    store.close()
+    assert judged == [False, False, True, False, False]
+    assert queue.ask("SELECT extract(day FROM trade_date)::int FROM ta_silver WHERE close = 10") == [(8,)]
+    assert queue.check() == {"applied": 10}
+
+
+def by_the_rules(tasks: Sequence[Task], now: datetime) -> Judged:
+    return judge(tasks, now, RuleSettings())
 
 
 def test_a_finished_task_was_held_and_deleted_by_one_transaction(queue: Queue) -> None:
@@ -125,14 +148,15 @@ def test_what_another_holds_is_left_to_it(queue: Queue) -> None:
 
 def test_the_queue_is_read_by_its_index_and_counted_from_its_far_end(queue: Queue) -> None:
     queue.ask("INSERT INTO task_q (task_type, payload) SELECT 'x', '{}' FROM generate_series(1, 3000)")
-    values = {"size": 500, "ids": list(range(1, 501)), "name": "SCRAPE_SLOW", "threshold": 10_000}
+    values = {"size": 500, "ids": list(range(1, 501)), "writers": [1], "name": "SCRAPE_SLOW", "threshold": 10_000}
     with queue.connection.transaction():
         queue.connection.execute(statement("consume_begin"))
         found = [
             queue.connection.execute(f"EXPLAIN {statement(name)}", values)
-            for name in ("consume_fetch", "consume_known", "consume_flag")
+            for name in ("consume_fetch", "consume_coming", "consume_known", "consume_flag")
         ]
-        fetch, known, flag = ["".join(row[0] for row in plan) for plan in found]
+        fetch, coming, known, flag = ["".join(row[0] for row in plan) for plan in found]
     assert "Index Scan using idx_task_q_status" in fetch
+    assert "Index Scan using task_q_pkey" in coming
     assert "Index Scan using task_q_pkey" in known
     assert re.search("Index (Only )?Scan Backward using idx_task_q_status", flag)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from silver_account import WORKER_S_MAX, Queue, article, bar
+from silver_account import WORKER_S_MAX, Queue, article, bar, consume
 from silver_child import start_worker
 from silver_counting_proxy import CountingProxy
 from silver_foreign_consumer import consume as foreign_consume
 
+from headrace.apps.silver.consuming import Mode
 from headrace.testing.rig.postgres import PostgresServer
 from worker.main import main
 
@@ -39,10 +40,10 @@ def put_mixed(queue: Queue, refused: bool) -> None:
     queue.put("ta.bar", bar(symbol="MWG", trade_date=day.isoformat(), source="refused" if refused else "hose"))
 
 
-def kill_at(queue: Queue, statement: int | None) -> tuple[int, bool]:
+def kill_at(queue: Queue, statement: int | None, *arguments: str) -> tuple[int, bool]:
     """Run a worker through the proxy and kill it there; how many statements it sent, and whether it was killed."""
     proxy = CountingProxy(queue.url, statement, lambda: process.kill())
-    process = start_worker([], {"PG_DSN": proxy.url, "BATCH_SIZE": str(BATCH)})
+    process = start_worker(list(arguments), {"PG_DSN": proxy.url, "BATCH_SIZE": str(BATCH)})
     process.join()
     # Waits for the proxy's threads: the one that killed says so only afterwards.
     proxy.close()
@@ -74,6 +75,24 @@ def test_a_worker_killed_at_any_statement_loses_and_doubles_nothing(queue: Queue
     assert committed == sorted(committed)
     assert queue.worker("--drain").returncode == 0
     assert set(queue.check()) == {"applied", "dlq"}
+
+
+def test_a_drain_killed_at_any_statement_loses_and_doubles_nothing(queue: Queue) -> None:
+    """Other than a single batch, it reads and judges a batch while the one before is settled."""
+    committed, killed = [], True
+    # Each of them is hit only at full size. How many there are depends on how often the flag is written.
+    statements = count(1, 5 if TIMES == 1 else 1)
+    while killed:
+        for _ in range(4):
+            put_mixed(queue, refused=False)
+        _, killed = kill_at(queue, next(statements), "--drain")
+        queue.await_free_lock()
+        queue.check()
+        committed.append(4 * BATCH - len(queue.ready()))
+        consume(queue, Mode.DRAIN)
+        assert set(queue.check()) == {"applied", "dlq"}
+    assert set(committed) == {0, BATCH, 2 * BATCH, 3 * BATCH, 4 * BATCH}
+    assert committed == sorted(committed)
 
 
 def test_of_eight_workers_at_once_one_works(queue: Queue, tmp_path: Path) -> None:

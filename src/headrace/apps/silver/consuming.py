@@ -11,9 +11,10 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import Enum
 from functools import partial
 
@@ -21,7 +22,7 @@ from headrace.apps.silver.database import LOCK, SilverStore
 from headrace.apps.silver.judging import judge
 from headrace.apps.silver.rules import RuleSettings
 from headrace.apps.silver.stopping import Stop
-from headrace.apps.silver.values import EXCEPTION, Judged, Settled
+from headrace.apps.silver.values import EXCEPTION, Judged, Settled, Task
 from headrace.core.errors import CallerError, HeadraceError, StoreFull, TryAgain, Unreachable
 
 BATCH_SIZE, BATCH_SIZE_MAX = 500, 50_000
@@ -157,7 +158,8 @@ class Consumer:
         with self.store.batch(self.settings.batch_size) as batch:
             count = len(batch.tasks)
             threshold = self.settings.backlog_threshold if self._is_flag_due(count) else None
-            settled = batch.settle(judge(batch.tasks, batch.now, self.settings.rules), threshold)
+            judged = batch.judged or self._judge(batch.tasks, batch.now)
+            settled = batch.settle(judged, threshold, self._judge)
         self._owes_flag = threshold is None
         if threshold is not None:
             self._flagged_at = time.monotonic()
@@ -170,6 +172,9 @@ class Consumer:
         elif self.mode is not Mode.FOLLOW:
             self.line(NO_TASK)
         return count
+
+    def _judge(self, tasks: Sequence[Task], now: datetime) -> Judged:
+        return judge(tasks, now, self.settings.rules)
 
     def _is_flag_due(self, count: int) -> bool:
         """Counting ten thousand tasks costs as much as a batch: once a second is enough while one follows another."""

@@ -7,7 +7,7 @@ statement by its name, which exists in both. A statement begins with `-- name: s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cache
@@ -21,6 +21,8 @@ from headrace.core.errors import MissingExtra
 LOCK = "silver_consume"
 FLAG = "SCRAPE_SLOW"
 CHANNEL = "silver_task"
+
+Judge = Callable[[Sequence[Task], datetime], Judged]
 
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
 _SQLITE = "sqlite:"
@@ -36,12 +38,17 @@ class Batch(Protocol):
     def now(self) -> datetime:
         """The database's clock at the start of the transaction, aware and in UTC."""
 
-    def settle(self, judged: Judged, threshold: int | None) -> Settled:
+    @property
+    def judged(self) -> Judged | None:
+        """What the judge said of these tasks while the batch before was settled; None if it was not asked."""
+
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
         """Write the records, lay the rejects aside, take the tasks off the queue, and commit: all or nothing.
 
         A record that only the database refuses becomes a reject (`exception`) by itself. With a threshold the flag
         says afterwards whether more tasks than that are ready; None leaves it as it is. Raises a `HeadraceError` if
-        the fault is not in a record: then nothing was committed, or the answer to the commit was lost.
+        the fault is not in a record: then nothing was committed, or the answer to the commit was lost. The judge may be
+        asked, while the database works, about the tasks that will probably come next, at the time they were read.
         """
 
 

@@ -1,6 +1,7 @@
 """The silver layer in PostgreSQL 15 or later.
 
 One connection, two round trips per batch: BEGIN with the tasks, then everything else up to COMMIT (`postgres_batch`).
+While full batches follow each other, the first one also brings the tasks of the next (`postgres_ahead`).
 The lock belongs to the session: it survives rollbacks, and the server drops it with the connection.
 """
 
@@ -12,18 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
 
 import psycopg
 
 from headrace.apps.silver import packing
 from headrace.apps.silver.database import CHANNEL, LOCK, init_script, statements
-from headrace.apps.silver.postgres_ahead import Ahead
+from headrace.apps.silver.postgres_ahead import Ahead, Coming
 from headrace.apps.silver.postgres_batch import PostgresBatch
 from headrace.apps.silver.postgres_errors import translated
 from headrace.apps.silver.postgres_statements import statement
 from headrace.apps.silver.values import Task
 from headrace.core.errors import CallerError, SchemaMismatch, Unknown, Unreachable
+
+Rows = list[tuple[Any, ...]]
+Values = Mapping[str, object]
 
 CONNECT_S_MAX = 10
 OUTCOME_S_MAX, OUTCOME_LOOK_S = 10.0, 0.05
@@ -48,6 +53,7 @@ class PostgresStore:
         self._listening = False
         self._keeps = False
         self._ahead = Ahead()
+        self._coming: Coming | None = None
 
     def create(self) -> None:
         with translated(), self._connection().transaction():
@@ -76,6 +82,7 @@ class PostgresStore:
         if self._backend is None or not self._is_open():
             return
         self._backend = None
+        self._forget()
         with translated():
             self._connection().execute(statement("consume_unlock"), {"name": LOCK})
 
@@ -93,44 +100,61 @@ class PostgresStore:
                 settled = batch.settled
         finally:
             if not settled:
-                self._ahead.forget()
+                self._forget()
             self._roll_back()
 
     def _take(self, size: int) -> PostgresBatch:
-        """Begin, and hold the next tasks: those that were found ahead, or else by a search from the front."""
+        """Begin, and hold the next tasks: those that were read ahead, or else by a search from the front."""
         if self._backend is not None and not self._is_open():
             raise Unreachable("the connection was lost, and the lock with it", "is PostgreSQL running?")
-        ids = self._ahead.next(size, self._search)
-        if ids:
-            batch = self._begin("consume_known", {"ids": packing.integers(ids)})
-            self._ahead.taken(len(ids), len(batch.tasks))
-            if len(batch.tasks) == len(ids):
-                return batch
+        this = self._coming or self._read(self._ahead.next(size, self._search))
+        if this is not None and len(this.tasks) == size:
+            following = self._ahead.next(size, self._search, this.tasks)
+            now, rows = self._begin("consume_known", this.values(), following)
+            if rows == [(size,)]:
+                return PostgresBatch(self._connection(), this.tasks, now, self._keeps, this.draft, self._coming)
             self._roll_back()
-        batch = self._begin("consume_fetch", {"size": size})
-        self._ahead.taken(size, len(batch.tasks))
-        return batch
+        self._forget()
+        now, rows = self._begin("consume_fetch", {"size": size})
+        self._ahead.taken(size, len(rows))
+        return PostgresBatch(self._connection(), [Task(*row) for row in rows], now, self._keeps)
 
-    def _begin(self, name: str, values: dict[str, Any]) -> PostgresBatch:
-        connection = self._connection()
+    def _begin(self, name: str, values: Values, following: Sequence[int] = ()) -> tuple[datetime, Rows]:
+        """Hold tasks by a statement, and read those that follow; the time, and the statement's rows."""
+        connection, read = self._connection(), None
         with connection.pipeline():
             connection.execute(BEGIN, prepare=False)
             clock = connection.execute(statement("consume_begin"), binary=True)
             found = connection.execute(statement(name), values, binary=True)
+            if following:
+                ids = {"ids": packing.integers(following)}
+                read = connection.execute(statement("consume_coming"), ids, binary=True)
         ((now, backend, *_),) = clock.fetchall()
         if self._backend not in (None, backend):
             self._tell_once("PG_DSN leads through transaction pooling: the lock does not hold, use sessions")
-        return PostgresBatch(connection, [Task(*row) for row in found.fetchall()], now, self._keeps)
+        self._coming = None if read is None else Coming.of(read.fetchall())
+        return now, found.fetchall()
+
+    def _read(self, ids: Sequence[int]) -> Coming | None:
+        return Coming.of(self._alone("consume_coming", {"ids": packing.integers(ids)})) if ids else None
 
     def _search(self, count: int) -> list[int]:
+        ids: list[int] = self._alone("consume_ahead", {"count": count})[0][0]
+        return ids
+
+    def _alone(self, name: str, values: Values) -> Rows:
+        """The rows of a statement outside of a batch, planned as in one."""
         connection = self._connection()
         with connection.pipeline():
             connection.execute(BEGIN, prepare=False)
             connection.execute(statement("consume_begin"))
-            found = connection.execute(statement("consume_ahead"), {"count": count}, binary=True)
+            found = connection.execute(statement(name), values, binary=True)
             connection.execute("COMMIT", prepare=False)
-        ids: list[int] = found.fetchall()[0][0]
-        return ids
+        return found.fetchall()
+
+    def _forget(self) -> None:
+        self._ahead.forget()
+        self._coming = None
 
     def wait(self, timeout_s: float) -> None:
         with translated():

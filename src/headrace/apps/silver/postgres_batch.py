@@ -1,13 +1,14 @@
 """A batch of tasks in an open PostgreSQL transaction, and its settlement.
 
-In the good case everything from the savepoint to COMMIT is one round trip. If the database refuses a record, the
-savepoint brings back the moment before the first one was written, the guilty are found by halving, and the rest of the
-settlement follows.
+In the good case everything from the savepoint to COMMIT is one round trip, and while the database is at it, the next
+batch is judged. If the database refuses a record, the savepoint brings back the moment before the first one was
+written, the guilty are found by halving, and the rest of the settlement follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -16,12 +17,13 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from headrace.apps.silver.database import FLAG
+from headrace.apps.silver.database import FLAG, Judge
 from headrace.apps.silver.folding import fold_articles, fold_bars
 from headrace.apps.silver.isolating import Folded, RecordFault, Writing, clean, isolate
 from headrace.apps.silver.packing import integers
+from headrace.apps.silver.postgres_ahead import Coming
 from headrace.apps.silver.postgres_errors import about_records
-from headrace.apps.silver.postgres_records import REJECT_COLUMNS, article_parts, bar_parts, packed
+from headrace.apps.silver.postgres_records import REJECT_COLUMNS, Draft, article_parts, bar_parts, packed
 from headrace.apps.silver.postgres_statements import statement
 from headrace.apps.silver.values import Article, Bar, Judged, Reject, Settled, Task
 
@@ -32,34 +34,41 @@ Answer = psycopg.Cursor[tuple[Any, ...]]
 
 @dataclass(slots=True)
 class PostgresBatch:
-    """See `Batch`. `keeps` says whether the tables of our own are there."""
+    """See `Batch`. `keeps` says whether the tables of our own are there; `coming` is the next batch, if it is known."""
 
     connection: Connection
     tasks: Sequence[Task]
     now: datetime
     keeps: bool
+    draft: Draft | None = None
+    coming: Coming | None = None
     settled: bool = False
     _revisions: list[Answer] = field(default_factory=list)
     _released: Answer | None = None
 
-    def settle(self, judged: Judged, threshold: int | None) -> Settled:
-        bars, articles = fold_bars(judged.bars), fold_articles(judged.articles)
+    @property
+    def judged(self) -> Judged | None:
+        return None if self.draft is None else self.draft.judged
+
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
+        draft = self.draft if self.draft is not None and self.draft.judged is judged else Draft.of(judged)
         rejects = judged.rejects
         try:
             with about_records():
-                parts = [*bar_parts(bars, self.keeps), *article_parts(articles)]
+                parts = draft.parts(self.keeps)
                 with self.connection.pipeline():
                     self._do("SAVEPOINT records")
                     for text, values in parts:
                         self._revisions.append(self._do(text, values))
                     flag = self._end(judged, rejects, threshold)
+                    self._look_ahead(judge)
         except RecordFault as fault:
             if self._released is not None and self._released.statusmessage:
                 # All records were taken: it is about a letter or the queue.
                 raise fault.__cause__ or fault from None
             self._do("ROLLBACK TO SAVEPOINT records")
             self._revisions.clear()
-            rejects = rejects + self._isolated(judged, bars, articles)
+            rejects = rejects + self._isolated(draft)
             with self.connection.pipeline():
                 flag = self._end(judged, rejects, threshold)
         self.settled = True
@@ -72,10 +81,18 @@ class PostgresBatch:
             slow=None if flag is None else flag.fetchall()[0][0],
         )
 
-    def _isolated(self, judged: Judged, bars: list[Folded[Bar]], articles: list[Folded[Article]]) -> list[Reject]:
-        of_bars = self._writing(partial(bar_parts, keeps=self.keeps), fold_bars, dict(judged.bars))
-        of_articles = self._writing(article_parts, fold_articles, dict(judged.articles))
-        return isolate(bars, of_bars) + isolate(articles, of_articles)
+    def _look_ahead(self, judge: Judge | None) -> None:
+        """Prepare the next batch. Everything of this one is sent, and its answers are not asked for yet."""
+        if self.coming is not None and judge is not None:
+            self.coming.draft = Draft.of(judge(self.coming.tasks, self.now))
+            with suppress(ValueError):
+                # What cannot be packed is found again when it is to be written.
+                self.coming.draft.parts(self.keeps)
+
+    def _isolated(self, draft: Draft) -> list[Reject]:
+        of_bars = self._writing(partial(bar_parts, keeps=self.keeps), fold_bars, dict(draft.judged.bars))
+        of_articles = self._writing(article_parts, fold_articles, dict(draft.judged.articles))
+        return isolate(draft.bars, of_bars) + isolate(draft.articles, of_articles)
 
     def _writing(self, parts_of: Any, fold: Any, members: dict[int, T]) -> Writing[T]:
         def write(records: Sequence[Folded[T]]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from headrace.apps.silver.folding import fold_articles, fold_bars
 from headrace.apps.silver.isolating import Folded
 from headrace.apps.silver.packing import Packed, booleans, dates, floats, integers, lists, texts, times
 from headrace.apps.silver.postgres_statements import bars_statement, statement
-from headrace.apps.silver.values import Article, Bar
+from headrace.apps.silver.values import Article, Bar, Judged
 
 Columns = dict[str, Callable[[Any], Packed]]
 Part = tuple[Any, dict[str, Packed]]
@@ -37,6 +39,26 @@ ARTICLE_COLUMNS: Columns = {
     "account_weights_applied": booleans,
 }
 REJECT_COLUMNS: Columns = {"task_id": integers, **dict.fromkeys(("reason", "rule_id", "error_msg"), texts)}
+
+
+@dataclass(slots=True)
+class Draft:
+    """What a judged batch will write, folded and packed as far as somebody had the time."""
+
+    judged: Judged
+    bars: list[Folded[Bar]]
+    articles: list[Folded[Article]]
+    _parts: list[Part] | None = None
+
+    @classmethod
+    def of(cls, judged: Judged) -> Draft:
+        return cls(judged, fold_bars(judged.bars), fold_articles(judged.articles))
+
+    def parts(self, keeps: bool) -> list[Part]:
+        """Every statement with its values; a `ValueError` if one cannot be packed."""
+        if self._parts is None:
+            self._parts = [*bar_parts(self.bars, keeps), *article_parts(self.articles)]
+        return self._parts
 
 
 def bar_parts(records: Sequence[Folded[Bar]], keeps: bool) -> list[Part]:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from headrace.apps.silver.database import FLAG
+from headrace.apps.silver.database import FLAG, Judge
 from headrace.apps.silver.folding import fold_articles, fold_bars
 from headrace.apps.silver.isolating import Folded, RecordFault, Writing, clean, isolate
 from headrace.apps.silver.sqlite_errors import about_records
@@ -46,8 +46,9 @@ class SqliteBatch:
     connection: apsw.Connection
     tasks: Sequence[Task]
     now: datetime
+    judged: Judged | None = None
 
-    def settle(self, judged: Judged, threshold: int | None) -> Settled:
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
         kept = self._kept()
         rejects = judged.rejects + self._written(judged)
         self._reject(rejects)

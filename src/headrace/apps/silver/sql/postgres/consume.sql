@@ -36,14 +36,23 @@ SELECT id, task_type, payload::text,
 -- Which tasks come next, for many batches at once.
 SELECT array(SELECT id FROM task_q WHERE status = 'ready' ORDER BY priority, first_seen LIMIT :count)
 
--- name: consume_known
--- As above, of tasks whose turn was found out before. The status is asked for in a way that no index of it fits: before
--- the table is first analysed, all of such an index would be read instead of these keys (measured: 227 ms for 1.5).
+-- name: consume_coming
+-- Tasks whose turn was found out before, each with its writer, read but not held. The status is asked for in a way that
+-- no index of it fits: before the table is first analysed, all of such an index would be read instead of these keys
+-- (measured: 227 ms for 1.5).
 SELECT id, task_type, payload::text,
-       LEAST(GREATEST(first_seen, '0001-01-02 00:00+00'::timestamptz), '9999-12-30 00:00+00'::timestamptz)
-  FROM (SELECT id, task_type, payload, priority, first_seen FROM task_q
-         WHERE id = ANY(:ids) AND (status = 'ready') IS TRUE FOR UPDATE SKIP LOCKED) AS held
+       LEAST(GREATEST(first_seen, '0001-01-02 00:00+00'::timestamptz), '9999-12-30 00:00+00'::timestamptz),
+       xmin::text::bigint
+  FROM task_q
+ WHERE id = ANY(:ids) AND (status = 'ready') IS TRUE
  ORDER BY priority, first_seen, id
+
+-- name: consume_known
+-- Hold the tasks that were read before, if they are as they were: whoever wrote one since is none of its writers.
+SELECT count(*)
+  FROM (SELECT FROM task_q
+         WHERE id = ANY(:ids) AND (status = 'ready') IS TRUE AND xmin::text::bigint = ANY(:writers)
+           FOR UPDATE SKIP LOCKED) AS held
 
 -- name: consume_letters
 -- The payload is copied where it lies.
