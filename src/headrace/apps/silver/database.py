@@ -6,16 +6,14 @@ statement by its name, which exists in both. A statement begins with `-- name: s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.apps.silver.values import Judged, Settled, Task
+from headrace.apps.statements import named_statements
 from headrace.core.errors import MissingExtra
 
 LOCK = "silver_consume"
@@ -24,7 +22,6 @@ CHANNEL = "silver_task"
 
 Judge = Callable[[Sequence[Task], datetime], Judged]
 
-_NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
 _SQLITE = "sqlite:"
 
 
@@ -110,16 +107,9 @@ def is_sqlite(url: str) -> bool:
     return url.startswith(_SQLITE) or ("://" not in url and "=" not in url)
 
 
-@cache
 def statements(dialect: str) -> dict[str, str]:
-    """All statements of a dialect by name, in the order of their files."""
-    found: dict[str, str] = {}
-    folder = resources.files(__package__) / "sql" / dialect
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            parts = _NAME.split(file.read_text("utf-8"))
-            found.update(zip(parts[1::2], map(str.strip, parts[2::2]), strict=True))
-    return found
+    """All statements of a dialect by name."""
+    return named_statements(__package__, dialect)
 
 
 def init_script() -> str:

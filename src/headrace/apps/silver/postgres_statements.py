@@ -1,29 +1,18 @@
-"""Our statements in psycopg's notation: `:name` becomes `%(name)s`, and a percent sign is only that."""
+"""Our statements in psycopg's notation."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import LiteralString
 
 from headrace.apps.silver.database import statements
-
-_PIECES = re.compile(r"'[^']*'|--[^\n]*|::|:([a-z_]+)|%")
+from headrace.apps.statements import driver_text
 
 
 @cache
 def statement(name: str) -> LiteralString:
     """A statement by its name."""
     return driver_text(statements("postgres")[name])
-
-
-def driver_text(text: str) -> LiteralString:
-    """Quoted text, comments and casts stay as they are."""
-
-    def rewritten(piece: re.Match[str]) -> str:
-        return f"%({piece[1]})s" if piece[1] else piece[0].replace("%", "%%")
-
-    return _PIECES.sub(rewritten, text)
 
 
 @cache

@@ -21,8 +21,8 @@ from headrace.apps.silver.database import LOCK
 from headrace.apps.silver.sqlite_batch import SqliteBatch
 from headrace.apps.silver.sqlite_errors import INIT_HINT, translated
 from headrace.apps.silver.sqlite_statements import creating, statement
-from headrace.apps.silver.sqlite_values import python_rows, stored, stored_values
 from headrace.apps.silver.values import Task
+from headrace.apps.sqlite_values import python_rows, stored, stored_values
 from headrace.core.errors import SchemaMismatch, Unreachable, UnsafeStore
 
 # A file is put in one transaction, and nobody else can write meanwhile.

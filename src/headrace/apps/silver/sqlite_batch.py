@@ -20,8 +20,9 @@ from headrace.apps.silver.folding import fold_articles, fold_bars
 from headrace.apps.silver.isolating import Folded, RecordFault, Writing, clean, isolate
 from headrace.apps.silver.sqlite_errors import about_records
 from headrace.apps.silver.sqlite_statements import statement
-from headrace.apps.silver.sqlite_values import Row, article_row, bar_row, check_fits, time_text
+from headrace.apps.silver.sqlite_values import article_row, bar_row, check_fits
 from headrace.apps.silver.values import Article, Bar, Judged, Reject, Settled, Task
+from headrace.apps.sqlite_values import Row, time_text
 
 T = TypeVar("T", Bar, Article)
 

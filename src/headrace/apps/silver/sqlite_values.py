@@ -1,70 +1,19 @@
-"""Python's values as SQLite holds them, and back.
-
-A time is text in UTC with microseconds, a date is text, a list is JSON, a boolean is 0 or 1. A statement names the type
-of a column that is none of SQLite's own behind its alias: `AS "seen [time]"`.
-"""
+"""The records of the silver layer as rows of SQLite."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
 from operator import attrgetter
-from typing import Any
 
 import msgspec
 
 from headrace.apps.silver.values import Article, Bar
+from headrace.apps.sqlite_values import Row, time_text
 
 INTEGER_MAX = 2**63 - 1
-Row = tuple[Any, ...]
 
-_ALIAS = re.compile(r"\[(\w+)\]$")
-_FROM_STORED: dict[str, Callable[[Any], Any]] = {
-    "time": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "list": json.loads,
-    "json": json.loads,
-    "bool": bool,
-}
 _bar_values = attrgetter(*Bar.__slots__)
 _article_values = attrgetter(*Article.__slots__)
 _encode = msgspec.json.Encoder().encode
-
-
-def time_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def stored(value: Any) -> Any:
-    """A parameter as SQLite takes it; what it takes anyway stays."""
-    if isinstance(value, datetime):
-        return time_text(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    return value
-
-
-def stored_values(values: Mapping[str, object] | None) -> dict[str, Any]:
-    return {name: stored(value) for name, value in (values or {}).items()}
-
-
-def python_rows(description: Sequence[tuple[Any, ...]], rows: list[Row]) -> list[Row]:
-    """Rows with the types that the aliases name."""
-    typed = [(place, _ALIAS.search(column[0])) for place, column in enumerate(description)]
-    readers = {place: _FROM_STORED[found[1]] for place, found in typed if found}
-    if not readers:
-        return rows
-    return [
-        tuple(
-            [
-                readers[place](value) if place in readers and value is not None else value
-                for place, value in enumerate(row)
-            ]
-        )
-        for row in rows
-    ]
 
 
 def bar_row(bar: Bar, now: str) -> Row:
