@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace.core.claims import Want
 from headrace.core.errors import SchemaMismatch, Unknown
-from headrace.core.jobs import Submission, Submitted
+from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
 from headrace.runtime.submitting import UPLOAD_BYTES
@@ -198,11 +198,11 @@ async def test_dead_items_are_redriven_into_a_new_generation(engine: Engine) -> 
     async with engine.worker(flow):
         job = await engine.submit_many(flow, range(5))
         assert (await engine.wait(job, 10)).state is headrace.JobState.FAILED
-        letters = await engine.dead(headrace.DeadFilter(job=job))
+        letters = await engine.dead(DeadFilter(job=job))
         assert [letter.rule for letter in letters] == ["attempts_max"]
         broken.clear()
         broken.append(False)
-        assert await engine.redrive(headrace.DeadFilter(job=job)) == 1
+        assert await engine.redrive(DeadFilter(job=job)) == 1
         view = await engine.wait(job, 10)
     assert (view.state, view.generation) == (headrace.JobState.FINISHED, 2)
     assert await engine.verify(job) == []

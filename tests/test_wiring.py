@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import headrace
 from headrace.core.errors import CallerError, UnsafeStore
 from headrace.wiring import Address, Service, open_store, parse, redacted
 
@@ -78,6 +80,43 @@ except MissingExtra as error:
     assert done.stdout.strip() == f"{sys.executable} -m pip install 'headrace[postgres]'", done.stderr
 
 
+def test_a_missing_broker_driver_is_answered_with_its_install_line() -> None:
+    program = """
+import asyncio, sys
+from headrace.core.errors import MissingExtra
+from headrace.wiring import bus
+
+async def main():
+    async with bus("amqp://host/"):
+        pass
+
+sys.modules["aiormq"] = None
+try:
+    asyncio.run(main())
+except MissingExtra as error:
+    print(error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == f"{sys.executable} -m pip install 'headrace[rabbitmq]'", done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://me:secret@host/1", "host:5672", "", "amqp://me:secret@host:door/", "amqp://[::1/"]
+)
+async def test_a_bus_that_is_no_rabbitmq_is_refused(url: str) -> None:
+    with pytest.raises(CallerError, match="URL") as caught:
+        async with headrace.bus(url):
+            pass
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"exchange": ""}, {"prefetch": 0}, {"prefetch": 10_001}, {"dead_letters": ""}])
+async def test_a_bus_that_cannot_work_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(CallerError, match="cannot work"):
+        async with headrace.bus("amqp://host/", **given):
+            pass
+
+
 async def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnsafeStore, match="nowhere"):
         await open_store(f"sqlite:///{tmp_path}/nowhere/jobs.db")
@@ -85,6 +124,6 @@ async def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_opening_sqlite_imports_no_other_driver() -> None:
     program = "import asyncio, sys; from headrace.wiring import open_store; asyncio.run(open_store(':memory:'))"
-    check = "; assert not {'psycopg', 'pydantic'} & set(sys.modules)"
+    check = "; assert not {'psycopg', 'pydantic', 'aiormq'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", program + check], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

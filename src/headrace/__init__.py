@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from headrace.core.errors import NotFound as NotFound
     from headrace.core.errors import OperatorError as OperatorError
     from headrace.core.errors import TryAgain as TryAgain
-    from headrace.core.jobs import DeadFilter as DeadFilter
-    from headrace.core.jobs import JobFilter as JobFilter
     from headrace.core.jobs import JobView as JobView
     from headrace.core.outcomes import Dead as Dead
     from headrace.core.outcomes import Done as Done
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from headrace.runtime.engine import Engine as Engine
     from headrace.runtime.flow import Flow as Flow
     from headrace.runtime.yard import WorkerOptions as WorkerOptions
+    from headrace.wiring import bus as bus
     from headrace.wiring import connect as connect
     from headrace.wiring import sink as sink
 
@@ -53,12 +52,11 @@ _HOMES = {
     "backoff": "headrace.core.retry",
     "connect": "headrace.wiring",
     "sink": "headrace.wiring",
+    "bus": "headrace.wiring",
     "Engine": "headrace.runtime.engine",
     "WorkerOptions": "headrace.runtime.yard",
     "JobState": "headrace.core.tally",
     "JobView": "headrace.core.jobs",
-    "JobFilter": "headrace.core.jobs",
-    "DeadFilter": "headrace.core.jobs",
     "HeadraceError": "headrace.core.errors",
     "CallerError": "headrace.core.errors",
     "InvalidPayload": "headrace.core.errors",

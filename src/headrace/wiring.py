@@ -18,12 +18,14 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
+from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
 
 MEMORY = ":memory:"
+_BUS_FORMS = "amqp://user:password@host/vhost or amqps://user:password@host/vhost"
 _FORMS = "sqlite:///jobs.db, sqlite:////srv/jobs.db, sqlite:///:memory: or postgresql://user@host/database"
 
 
@@ -56,7 +58,7 @@ def parse(url: str) -> Address:
     if scheme == "sqlite":
         return Address(Service.SQLITE, _sqlite_path(url, rest))
     if scheme in ("postgresql", "postgres"):
-        _check_postgres(url)
+        _check_url(url, _FORMS)
         return Address(Service.POSTGRES, url)
     raise CallerError(f"there is no store for {scheme}:// ({redacted(url)})", f"write {_FORMS}")
 
@@ -154,6 +156,28 @@ async def connect(url: str) -> AsyncIterator[Engine]:
         await store.close()
 
 
+@asynccontextmanager
+async def bus(
+    url: str, exchange: str = "headrace.events", *, prefetch: int = 200, dead_letters: str = "{subscription}.dead"
+) -> AsyncIterator[QueueBus]:
+    """Open a bus on RabbitMQ, and give back at the end what is not acknowledged: `async with headrace.bus(url) as bus`.
+
+    Events go through the topic exchange, to a durable queue for each subscription. `prefetch` messages come ahead of
+    their acknowledgement. `dead_letters` names the queue of a subscription's dead letters.
+    """
+    if not url.startswith(("amqp://", "amqps://")):
+        raise CallerError(f"{redacted(url)!r} is not the URL of a RabbitMQ", f"write {_BUS_FORMS}")
+    _check_url(url, _BUS_FORMS)
+    _need_rabbitmq()
+    from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions
+
+    opened = await RabbitBus.open(url, RabbitOptions(exchange, prefetch, dead_letters))
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
 async def migrate_up(url: str) -> list[str]:
     """Bring a store's schema to what this code needs; the names of what was applied."""
     address = parse(url)
@@ -182,12 +206,12 @@ def _sqlite_path(url: str, rest: str) -> str:
     return unquote(rest[1:])
 
 
-def _check_postgres(url: str) -> None:
+def _check_url(url: str, forms: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise CallerError(f"{redacted(url)} is not a URL: {error}", f"write {_FORMS}") from None
+        raise CallerError(f"{redacted(url)} is not a URL: {error}", f"write {forms}") from None
 
 
 def _schema(address: Address) -> Schema:
@@ -206,4 +230,12 @@ def _need_postgres() -> None:
         raise MissingExtra(
             "a PostgreSQL store needs psycopg, which is not installed",
             f"{sys.executable} -m pip install 'headrace[{Service.POSTGRES}]'",
+        )
+
+
+def _need_rabbitmq() -> None:
+    if importlib.util.find_spec("aiormq") is None:
+        raise MissingExtra(
+            "a bus on RabbitMQ needs aio-pika, which is not installed",
+            f"{sys.executable} -m pip install 'headrace[rabbitmq]'",
         )

@@ -16,9 +16,10 @@ import killed_flows
 from killed_flows import HOLD_S, Crew
 from waiting import eventually
 
-from headrace import DeadFilter, Engine, JobState, connect
+from headrace import Engine, JobState, connect
 from headrace.core.errors import TryAgain, Unreachable
 from headrace.core.recount import recount
+from headrace.ports import DeadFilter
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.workers import WorkerProcesses
 from headrace.testing.witness import Witness

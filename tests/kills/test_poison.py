@@ -7,9 +7,10 @@ import pytest
 from killed_flows import Crew
 from waiting import eventually
 
-from headrace import DeadFilter, JobState, connect
+from headrace import JobState, connect
 from headrace.core.claims import CRASHES_MAX
 from headrace.core.recount import recount
+from headrace.ports import DeadFilter
 
 ITEMS = 10_000
 POISONED = 3

@@ -77,7 +77,9 @@ if TYPE_CHECKING:
     from headrace.core.tally import Tolerance as Tolerance
     from headrace.ports.backend import Backend as Backend
     from headrace.ports.bus import Bus as Bus
+    from headrace.ports.bus import BusFeatures as BusFeatures
     from headrace.ports.bus import BusOperations as BusOperations
+    from headrace.ports.bus import QueueBus as QueueBus
     from headrace.ports.inspector import Inspector as Inspector
     from headrace.ports.leases import Leases as Leases
     from headrace.ports.ledger import Ledger as Ledger
@@ -104,7 +106,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "headrace.ports.backend": ("Backend",),
-    "headrace.ports.bus": ("Bus", "BusOperations"),
+    "headrace.ports.bus": ("Bus", "BusFeatures", "BusOperations", "QueueBus"),
     "headrace.ports.inspector": ("Inspector",),
     "headrace.ports.leases": ("Leases",),
     "headrace.ports.ledger": ("Ledger",),

@@ -7,10 +7,26 @@ for. A delivery belongs to its consumer until the hold time passes; then the mes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.core.deliveries import Backlog, DeadLetter, Delivery, Received, Subscription
 from headrace.core.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class BusFeatures:
+    """What a bus cannot do is said here, and the contract suite leaves out the tests that need it.
+
+    `deduplicates`: an event published twice is delivered once. `holds_expire`: a hold ends with its time, also while
+    its consumer lives, and what was lost comes alone. `counts_deliveries`: every delivery is counted, also of what was
+    given back without a reason. `fences_deliveries`: who had a message before it was redriven is refused by name.
+    """
+
+    deduplicates: bool = True
+    holds_expire: bool = True
+    counts_deliveries: bool = True
+    fences_deliveries: bool = True
 
 
 class Bus(Protocol):
@@ -47,6 +63,14 @@ class Bus(Protocol):
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
         """Call `ring` (from any thread, soon and seldom) when there may be messages; the answer unsubscribes. A
         lost ring is made up for by polling."""
+
+
+class QueueBus(Bus, Protocol):
+    """A bus of queues that others use too, and that they must be able to find under a name."""
+
+    async def send(self, queue: str, events: Sequence[Event]) -> None:
+        """Put events into the one queue of this name, past all subscriptions; a plain durable queue is made if there
+        is none. They are safe there when this returns. Again after a lost answer: they may be there twice."""
 
 
 class BusOperations(Protocol):

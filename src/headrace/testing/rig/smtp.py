@@ -73,12 +73,12 @@ class SmtpServer(Server):
             client.noop()
 
     def messages(self) -> list[Mail]:
-        """All mails that were accepted since `empty`, the oldest first."""
-        return [_mail(path) for path in sorted(self._mails.glob("*.eml"))]
+        """All mails that were accepted since `empty`, the oldest first. One on its way in has a hidden name."""
+        return [_mail(path) for path in sorted(self._mails.glob("[!.]*.eml"))]
 
     def empty(self) -> None:
         """Forget the mails."""
-        for path in self._mails.glob("*.eml"):
+        for path in self._mails.glob("[!.]*.eml"):
             path.unlink(missing_ok=True)
             path.with_suffix(".json").unlink(missing_ok=True)
 

@@ -1,0 +1,76 @@
+"""The HTTP kit: what every service of ours does alike, so that a service only writes its routes.
+
+    from headrace.api import Options, application, serving
+
+    app = application(Options("orders", checks={"database": ping}), [router])
+    async with serving(app) as served:
+        print(served.url)
+
+- Every error is `application/problem+json`, with words for people; never a traceback, a secret or what was sent.
+- Every input has a limit with a name: `Limits`.
+- Without an API key it listens on loopback only; with one, every route but `/healthz` asks for it.
+- `Idempotency-Key` on every POST: a handler takes its ids from `seed_of(request)`, and a repeat is the same change.
+- `/healthz`, `/readyz`, `/metrics`, and OpenAPI 3.1 under `/api/v1/openapi.json`, where all routes exist as well.
+- `EventStream` is Server-Sent Events that resume, beat, and end when the client or the service goes.
+
+Names are loaded when they are first used; nothing here costs anything before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from headrace.core.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from headrace.api.composing import application as application
+    from headrace.api.idempotency import Answer as Answer
+    from headrace.api.idempotency import Attempt as Attempt
+    from headrace.api.idempotency import Begun as Begun
+    from headrace.api.idempotency import IdempotencyStore as IdempotencyStore
+    from headrace.api.idempotency import MemoryIdempotency as MemoryIdempotency
+    from headrace.api.idempotency import seed_of as seed_of
+    from headrace.api.listening import Served as Served
+    from headrace.api.listening import serving as serving
+    from headrace.api.options import Check as Check
+    from headrace.api.options import Limits as Limits
+    from headrace.api.options import Options as Options
+    from headrace.api.pages import page as page
+    from headrace.api.paging import decode_cursor as decode_cursor
+    from headrace.api.paging import encode_cursor as encode_cursor
+    from headrace.api.paging import paged as paged
+    from headrace.api.problems import Problem as Problem
+    from headrace.api.streaming import EventStream as EventStream
+    from headrace.api.streaming import StreamEvent as StreamEvent
+    from headrace.api.streaming import last_event_id as last_event_id
+
+_NAMES = {
+    "composing": ("application",),
+    "idempotency": ("Answer", "Attempt", "Begun", "IdempotencyStore", "MemoryIdempotency", "seed_of"),
+    "options": ("Check", "Limits", "Options"),
+    "pages": ("page",),
+    "paging": ("decode_cursor", "encode_cursor", "paged"),
+    "problems": ("Problem",),
+    "listening": ("Served", "serving"),
+    "streaming": ("EventStream", "StreamEvent", "last_event_id"),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+_EXTRA = {"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace.api' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"headrace.api.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in _EXTRA:
+            raise MissingExtra(f"serving HTTP needs {error.name}", "pip install 'headrace[api]'") from None
+        raise
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

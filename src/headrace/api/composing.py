@@ -1,0 +1,64 @@
+"""The application: routes of a service inside everything that is the same for all services.
+
+From the outside in: counts → headers → answers to errors → who may come in → what comes in → repeats → answers to
+errors → time → the routes. Errors become answers in two places: what the handler raises is an answer that is kept for
+its repeat, what a door raises is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from headrace.api.guarding import Guard, SafeHeaders
+from headrace.api.idempotency import Idempotency, MemoryIdempotency
+from headrace.api.limits import Deadline, Intake
+from headrace.api.observing import Observing, observing_routes
+from headrace.api.options import Options
+from headrace.api.problems import Answering, on_http_exception, on_invalid
+from headrace.api.streaming import Streams
+
+PREFIX = "/api/v1"
+
+
+def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
+    """An ASGI application. Every router is there as it is and under `/api/v1`, where OpenAPI describes it; one that is
+    not to be described (`include_in_schema=False`: pages for people) only as it is. The first that matches answers."""
+    registry = options.registry or CollectorRegistry()
+    app = FastAPI(
+        title=options.name,
+        version=options.version,
+        middleware=_layers(options, registry),
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={HTTPException: on_http_exception, RequestValidationError: on_invalid},
+    )
+    app.state.options = options
+    app.state.streams = Streams(options.limits.streams_max)
+    app.include_router(observing_routes(options, registry))
+    for router in routers:
+        if router.include_in_schema:
+            app.include_router(router, prefix=PREFIX)
+        app.include_router(router, include_in_schema=False)
+    return app
+
+
+def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
+    store = options.idempotency or MemoryIdempotency()
+    return [
+        Middleware(Observing, name=options.name, registry=registry),
+        Middleware(SafeHeaders),
+        Middleware(Answering),
+        Middleware(Guard, options=options),
+        Middleware(Intake, limits=options.limits),
+        Middleware(Idempotency, store=store, limits=options.limits),
+        Middleware(Answering),
+        Middleware(Deadline, limits=options.limits),
+    ]

@@ -1,0 +1,124 @@
+"""Whether a service lives, is ready, and how it does: `/healthz`, `/readyz`, `/metrics`, and the counts behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import structlog
+from fastapi import APIRouter
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import choose_encoder
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.api.options import Check, Options
+from headrace.api.problems import route_of
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_UNANSWERED = 499
+_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+log = structlog.get_logger("headrace.api")
+
+
+@dataclass(frozen=True, slots=True)
+class Meters:
+    """The series of every service that is served by this kit."""
+
+    requests: Counter
+    duration_s: Histogram
+
+
+_METERS: WeakKeyDictionary[CollectorRegistry, Meters] = WeakKeyDictionary()
+
+
+def meters_of(registry: CollectorRegistry) -> Meters:
+    """A registry takes a series once, and services of one process may share it."""
+    if registry not in _METERS:
+        names = ("service", "method", "route")
+        _METERS[registry] = Meters(
+            Counter("headrace_http_requests", "Requests answered.", (*names, "status"), registry=registry),
+            Histogram(
+                "headrace_http_request_duration_seconds",
+                "From the request to the end of its answer, or to the beginning of a stream.",
+                names,
+                registry=registry,
+                buckets=_BUCKETS,
+            ),
+        )
+    return _METERS[registry]
+
+
+class Observing:
+    """Counts and times every request by the pattern it matched."""
+
+    def __init__(self, app: ASGIApp, name: str, registry: CollectorRegistry) -> None:
+        self.app, self.name, self.meters = app, name, meters_of(registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status, ended = time.perf_counter(), _UNANSWERED, 0.0
+
+        async def sender(message: Message) -> None:
+            nonlocal status, ended
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if any(value.startswith(b"text/event-stream") for _, value in message.get("headers", ())):
+                    ended = time.perf_counter()
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sender)
+        finally:
+            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            labels = (self.name, method, route_of(scope))
+            self.meters.requests.labels(*labels, str(status)).inc()
+            self.meters.duration_s.labels(*labels).observe((ended or time.perf_counter()) - began)
+
+
+def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter:
+    """The three routes that operators and their programs ask."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/healthz", methods=["GET", "HEAD"])
+    async def healthz() -> dict[str, str]:
+        """Alive: it answers."""
+        return {"status": "alive", "service": options.name}
+
+    @router.api_route("/readyz", methods=["GET", "HEAD"])
+    async def readyz() -> JSONResponse:
+        """Ready: every part it needs answers."""
+        asked = (_asked(name, check, options.limits.check_s_max) for name, check in options.checks.items())
+        checks = dict(await asyncio.gather(*asked))
+        ready = all(check["ok"] for check in checks.values())
+        return JSONResponse({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
+
+    @router.get("/metrics")
+    async def metrics(request: Request) -> Response:
+        """The series, as Prometheus reads them."""
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"Content-Type": media_type})
+
+    return router
+
+
+async def _asked(name: str, check: Check, check_s_max: float) -> tuple[str, dict[str, object]]:
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(check_s_max):
+            await check()
+    except Exception as error:
+        # A check may raise anything; what it says is for the log, because it may name what a caller must not know.
+        log.warning("http.not_ready", check=name, error=repr(error))
+        return name, {"ok": False, "error": type(error).__name__, "took_s": _since(began)}
+    return name, {"ok": True, "took_s": _since(began)}
+
+
+def _since(began: float) -> float:
+    return round(time.perf_counter() - began, 4)

@@ -1,0 +1,174 @@
+"""Errors as answers: problem+json (RFC 9457) with a type for programs and words for people.
+
+What the caller must change is told in full. What the operator must change is told to the operator, in the log: the
+caller learns that it is not its fault and when to come again.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.core.errors import (
+    CallerError,
+    ClaimLost,
+    Conflict,
+    HeadraceError,
+    InvalidPayload,
+    NotFound,
+    StoreFull,
+    TooLarge,
+    TryAgain,
+    Unreachable,
+)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+ERRORS_MAX = 20
+TRACE_CHARS_MAX = 4_000
+_NAMES = "urn:headrace:problem:"
+
+log = structlog.get_logger("headrace.api")
+
+
+class Problem(Exception):
+    """An answer that is an error. `kind` is for programs and never changes; `detail` and `hint` are for people."""
+
+    def __init__(self, status: int, kind: str, detail: str, **more: Any) -> None:
+        """`more`: `hint`, `headers`, `errors` (what is wrong where), and any other member of the answer."""
+        super().__init__(detail)
+        self.status, self.kind, self.detail = status, kind, detail
+        self.headers: Mapping[str, str] = more.pop("headers", {})
+        self.members = {name: value for name, value in more.items() if value}
+
+    def response(self, path: str) -> Response:
+        """The answer to a request for this path."""
+        document = {
+            "type": _NAMES + self.kind,
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": path,
+            **self.members,
+        }
+        return Response(msgspec.json.encode(document), self.status, dict(self.headers), MEDIA_TYPE)
+
+
+def later(kind: str, detail: str, **more: Any) -> Problem:
+    """Right, but not now."""
+    return Problem(503, kind, detail, headers={"Retry-After": str(RETRY_AFTER_S)}, **more)
+
+
+_STATUSES: tuple[tuple[type[CallerError], int, str], ...] = (
+    (NotFound, 404, "not-found"),
+    (Conflict, 409, "conflict"),
+    (ClaimLost, 409, "conflict"),
+    (TooLarge, 413, "too-large"),
+    (InvalidPayload, 422, "invalid"),
+    (CallerError, 400, "bad-request"),
+)
+
+
+def problem_of(error: Exception) -> Problem:
+    """What an error is to the caller."""
+    match error:
+        case Problem():
+            return error
+        case CallerError():
+            status, kind = next((status, kind) for tree, status, kind in _STATUSES if isinstance(error, tree))
+            return Problem(status, kind, str(error), hint=error.hint)
+        case TimeoutError():
+            return later("timed-out", "it took too long and was given up", hint="the same request again is right")
+        case Unreachable() | TryAgain():
+            return later("unreachable", "a part that this service needs does not answer now")
+        case StoreFull():
+            return later("no-room", "there is no room to keep this; nothing was changed")
+        case HeadraceError():
+            return Problem(500, "misconfigured", "this service is not set up as it must be; its log says more")
+        case _:
+            return Problem(500, "internal", "this service made a mistake; its log says more")
+
+
+class Answering:
+    """Whatever is raised below becomes an answer, if none has begun; the log gets what the caller must not see."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def sender(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sender)
+        except Exception as error:
+            problem = problem_of(error)
+            _tell(scope, problem, error, begun)
+            # An answer that has begun cannot become another one: the server cuts the connection.
+            if not begun:
+                await problem.response(scope["path"])(scope, receive, send)
+
+
+def _tell(scope: Scope, problem: Problem, error: Exception, begun: bool) -> None:
+    fields = {"method": scope["method"], "route": route_of(scope), "kind": problem.kind, "error": repr(error)}
+    if problem.status == 500:
+        # Without the values of variables, which may be somebody's secret.
+        log.error("http.failed", trace="".join(traceback.format_exception(error))[-TRACE_CHARS_MAX:], **fields)
+    elif problem.status > 500 or begun:
+        log.warning("http.cut" if begun else "http.refused", **fields)
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern that matched; never the path itself, which holds ids."""
+    return str(getattr(scope.get("route"), "path", "unmatched"))
+
+
+async def on_http_exception(request: Request, error: Exception) -> Response:
+    """No such route, no such method, and what handlers raise in the framework's words."""
+    assert isinstance(error, HTTPException)
+    kinds = {404: "not-found", 405: "method-not-allowed"}
+    details = {404: "there is nothing under this path", 405: f"{request.method} is not for this path"}
+    status = error.status_code
+    detail = details.get(status) if error.detail == HTTPStatus(status).phrase else str(error.detail)
+    problem = Problem(
+        status, kinds.get(status, "refused"), detail or HTTPStatus(status).phrase, headers=error.headers or {}
+    )
+    return problem.response(request.url.path)
+
+
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """A request that does not fit its declaration: where, and what would fit. What was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if any(each["type"] == "json_invalid" for each in found):
+        return Problem(400, "not-json", "the body is not JSON").response(request.url.path)
+    errors = [{"where": _where(each["loc"]), "detail": _words(str(each["msg"]))} for each in found[:ERRORS_MAX]]
+    detail = "; ".join(f"{each['where']}: {each['detail']}" for each in errors[:3])
+    return Problem(422, "invalid", detail, errors=errors).response(request.url.path)
+
+
+def _where(place: Sequence[int | str]) -> str:
+    kind, *rest = place or ("body",)
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest).lstrip(".")
+    return path or str(kind)
+
+
+def _words(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")

@@ -1,0 +1,13 @@
+"""A small service on the kit, and clients for it."""
+
+from __future__ import annotations
+
+import pytest
+from api_sample import Sample
+
+pytest.register_assert_rewrite("headrace.testing.contracts")
+
+
+@pytest.fixture
+def sample() -> Sample:
+    return Sample()
