@@ -35,3 +35,25 @@ def test_the_fan_out_is_measured_beside_its_raw_limits(tmp_path: Path) -> None:
 def test_the_pick_up_is_measured_in_process_and_across(tmp_path: Path) -> None:
     found = lines(tmp_path, "latency.py", "--n", "3")
     assert [line["where"] for line in found] == ["in_process", "across_processes"]
+
+
+def test_smap_is_measured_beside_the_plain_way_and_the_floors_of_its_servers(tmp_path: Path) -> None:
+    found = lines(tmp_path, "smap.py", "--n", "200", "--rounds", "1")
+    assert [(line["who"], line["what"]) for line in found] == [
+        ("raw", "publish"),
+        ("raw", "consume"),
+        ("raw", "get"),
+        ("raw", "upsert"),
+        ("raw", "floor"),
+        ("one_by_one", "settled"),
+        ("headrace", "settled"),
+        ("one_by_one", "told"),
+        ("headrace", "told"),
+        ("one_by_one", "end_to_end"),
+        ("headrace", "end_to_end"),
+        ("modules", "per_core"),
+        ("headrace", "real_modules"),
+        ("headrace", "memory"),
+    ]
+    assert all(line["n"] == 200 for line in found)
+    assert all(float(str(value)) > 0 for line in found for name, value in line.items() if name.endswith("per_s"))

@@ -12,7 +12,7 @@ import pytest
 from pages import ROOT, Command, Reader, block
 
 PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/choreography.md")
-WITH_SERVERS = ("docs/postgres.md", "docs/rabbitmq.md", "docs/rig.md", "docs/silver.md")
+WITH_SERVERS = ("docs/postgres.md", "docs/rabbitmq.md", "docs/rig.md", "docs/silver.md", "docs/smap.md")
 PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 

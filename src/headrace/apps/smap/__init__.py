@@ -1,0 +1,1 @@
+"""smap: social-media analytics by four services that never call each other."""

@@ -1,0 +1,1 @@
+"""The analytics service: raw posts become results, and each is counted once."""

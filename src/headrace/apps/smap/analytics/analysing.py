@@ -1,0 +1,69 @@
+"""Blobs through the modules: pure computing, in a thread or in a child process.
+
+Whatever a post does to a module is that post's own fault and nobody else's. A row leaves here as the JSON text in which
+it is stored, so that nobody has to take it apart on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from headrace.apps.smap.analytics.modules import Context, Draft, InvalidPost, Pipeline, RawPost
+from headrace.apps.smap.analytics.posts import Fault, Found, fault_of
+from headrace.apps.smap.analytics.reading import BadBlob, read_blob
+from headrace.apps.smap.envelope import moment
+from headrace.apps.sqlite_values import time_text
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Work(msgspec.Struct, frozen=True, array_like=True):
+    """One post to be analysed; `keywords` are those of its project, `keyword` the one it was found by."""
+
+    project: str
+    path: str
+    raw: bytes
+    keyword: str = ""
+    crawled_at: str = ""
+    keywords: tuple[str, ...] = ()
+
+
+Outcome = tuple[Found | None, Fault | None]
+
+
+def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
+    """What becomes of each, in their order."""
+    contexts: dict[tuple[str, ...], Context] = {}
+    of_batch = {"analyzed_at": time_text(now), "model_version": pipeline.model_version}
+    told_at = moment(now)
+    outcomes: list[Outcome] = []
+    for work in works:
+        context = contexts.get(work.keywords)
+        if context is None:
+            context = contexts[work.keywords] = Context(now, work.keywords)
+        try:
+            draft = pipeline.apply(RawPost.read(read_blob(work.raw)), context)
+            row = _encode({**_columns(work, draft), **of_batch})
+            post = draft.post
+            outcomes.append((Found(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None))
+        except (BadBlob, InvalidPost) as error:
+            outcomes.append((None, Fault(error.rule, str(error))))
+        except (Exception, SystemExit) as error:
+            outcomes.append((None, fault_of("module_failed", error)))
+    return outcomes
+
+
+def _columns(work: Work, draft: Draft) -> dict[str, object]:
+    published_at = draft.post.published_at
+    return {
+        **draft.columns(),
+        "project_id": work.project,
+        "minio_path": work.path,
+        "keyword": work.keyword or (draft.keywords[0] if draft.keywords else ""),
+        "crawled_at": work.crawled_at,
+        "published_at": published_at and time_text(published_at),
+        "day": (published_at or draft.context.now).astimezone(UTC).date().isoformat(),
+    }

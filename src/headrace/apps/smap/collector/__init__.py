@@ -1,0 +1,1 @@
+"""The collector service: a project becomes crawl tasks, tasks become raw posts."""

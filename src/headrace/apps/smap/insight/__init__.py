@@ -1,0 +1,1 @@
+"""The insight service: results become aggregates, a report and one notification."""

@@ -1,0 +1,1 @@
+"""The project service: people order projects, watch them, and get their results."""

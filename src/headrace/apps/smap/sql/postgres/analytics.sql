@@ -1,0 +1,135 @@
+-- name: create_post_analytics
+-- One row per post and project: one blob may belong to several projects. Who writes less than we do finds defaults.
+CREATE TABLE IF NOT EXISTS post_analytics (
+    project_id        text NOT NULL,
+    minio_path        text NOT NULL,
+    post_id           text NOT NULL DEFAULT '',
+    platform          text NOT NULL DEFAULT '',
+    keyword           text NOT NULL DEFAULT '',
+    language          text NOT NULL DEFAULT '',
+    author_id         text,
+    author_name       text,
+    followers         bigint,
+    likes             bigint,
+    comments          bigint,
+    shares            bigint,
+    views             bigint,
+    published_at      timestamptz,
+    day               date NOT NULL DEFAULT current_date,
+    url               text,
+    text              text NOT NULL DEFAULT '',
+    hashtags          jsonb NOT NULL DEFAULT '[]',
+    intent            text NOT NULL DEFAULT '',
+    intent_score      double precision NOT NULL DEFAULT 0,
+    is_spam           boolean NOT NULL DEFAULT false,
+    spam_score        double precision NOT NULL DEFAULT 0,
+    spam_reasons      jsonb NOT NULL DEFAULT '[]',
+    keywords          jsonb NOT NULL DEFAULT '[]',
+    phrases           jsonb NOT NULL DEFAULT '[]',
+    aspects           jsonb NOT NULL DEFAULT '[]',
+    sentiment         text NOT NULL DEFAULT '',
+    sentiment_score   double precision NOT NULL DEFAULT 0,
+    aspect_sentiments jsonb NOT NULL DEFAULT '{}',
+    reach             bigint NOT NULL DEFAULT 0,
+    engagement        bigint NOT NULL DEFAULT 0,
+    engagement_rate   double precision NOT NULL DEFAULT 0,
+    impact            double precision NOT NULL DEFAULT 0,
+    risk              text NOT NULL DEFAULT '',
+    crawled_at        text NOT NULL DEFAULT '',
+    analyzed_at       timestamptz NOT NULL DEFAULT now(),
+    model_version     text NOT NULL DEFAULT '',
+    PRIMARY KEY (project_id, minio_path)
+);
+
+-- name: create_smap_attempt
+-- Messages that came back from a consumer that was lost: how often somebody began with them since.
+CREATE TABLE IF NOT EXISTS smap_attempt (
+    project_id text NOT NULL,
+    item       text NOT NULL,
+    attempts   integer NOT NULL,
+    charge     text NOT NULL,
+    at         timestamptz NOT NULL,
+    PRIMARY KEY (project_id, item)
+);
+
+-- name: upsert_post_analytics
+-- All results of a batch but those of deleted projects. In the order of the key, so that two batches wait for each
+-- other and never in a circle.
+INSERT INTO post_analytics
+       (project_id, minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes,
+        comments, shares, views, published_at, day, url, text, hashtags, intent, intent_score, is_spam,
+        spam_score, spam_reasons, keywords, phrases, aspects, sentiment, sentiment_score, aspect_sentiments,
+        reach, engagement, engagement_rate, impact, risk, crawled_at, analyzed_at, model_version)
+SELECT told.project_id, told.minio_path, told.post_id, told.platform, told.keyword, told.language,
+       told.author_id, told.author_name, told.followers, told.likes, told.comments, told.shares, told.views,
+       told.published_at, told.day, told.url, told.text, told.hashtags, told.intent, told.intent_score,
+       told.is_spam, told.spam_score, told.spam_reasons, told.keywords, told.phrases, told.aspects,
+       told.sentiment, told.sentiment_score, told.aspect_sentiments, told.reach, told.engagement,
+       told.engagement_rate, told.impact, told.risk, told.crawled_at, told.analyzed_at, told.model_version
+  FROM json_to_recordset(:rows::json) AS told
+       (project_id text, minio_path text, post_id text, platform text, keyword text, language text,
+        author_id text, author_name text, followers bigint, likes bigint, comments bigint, shares bigint,
+        views bigint, published_at timestamptz, day date, url text, text text, hashtags jsonb, intent text,
+        intent_score double precision, is_spam boolean, spam_score double precision, spam_reasons jsonb,
+        keywords jsonb, phrases jsonb, aspects jsonb, sentiment text, sentiment_score double precision,
+        aspect_sentiments jsonb, reach bigint, engagement bigint, engagement_rate double precision,
+        impact double precision, risk text, crawled_at text, analyzed_at timestamptz, model_version text)
+ WHERE told.project_id <> ALL (ARRAY(SELECT project_id FROM smap_project
+                                      WHERE project_id = ANY (:projects::text[]) AND deleted_at IS NOT NULL))
+ ORDER BY told.project_id, told.minio_path
+    ON CONFLICT (project_id, minio_path) DO UPDATE
+   SET post_id = EXCLUDED.post_id, platform = EXCLUDED.platform, keyword = EXCLUDED.keyword,
+       language = EXCLUDED.language, author_id = EXCLUDED.author_id, author_name = EXCLUDED.author_name,
+       followers = EXCLUDED.followers, likes = EXCLUDED.likes, comments = EXCLUDED.comments,
+       shares = EXCLUDED.shares, views = EXCLUDED.views, published_at = EXCLUDED.published_at,
+       day = EXCLUDED.day, url = EXCLUDED.url, text = EXCLUDED.text, hashtags = EXCLUDED.hashtags,
+       intent = EXCLUDED.intent, intent_score = EXCLUDED.intent_score, is_spam = EXCLUDED.is_spam,
+       spam_score = EXCLUDED.spam_score, spam_reasons = EXCLUDED.spam_reasons, keywords = EXCLUDED.keywords,
+       phrases = EXCLUDED.phrases, aspects = EXCLUDED.aspects, sentiment = EXCLUDED.sentiment,
+       sentiment_score = EXCLUDED.sentiment_score, aspect_sentiments = EXCLUDED.aspect_sentiments,
+       reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
+       impact = EXCLUDED.impact, risk = EXCLUDED.risk, crawled_at = EXCLUDED.crawled_at,
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
+
+-- name: analytics_projects
+-- What the analysis needs to know of projects: whether somebody cancelled or deleted them, and what they look for.
+SELECT given.project_id, account.cancelled_at IS NOT NULL, account.deleted_at IS NOT NULL, project.keywords
+  FROM unnest(:projects::text[]) AS given (project_id)
+  LEFT JOIN smap_project AS account ON account.project_id = given.project_id
+  LEFT JOIN projects AS project ON project.id = given.project_id;
+
+-- name: begin_attempts
+-- One more attempt for each, once per `charge`: the same again, after a lost answer or a failure, charges nothing.
+INSERT INTO smap_attempt AS known (project_id, item, attempts, charge, at)
+SELECT told.project_id, told.item, 1, :charge, :now
+  FROM jsonb_to_recordset(:rows::jsonb) AS told (project_id text, item text)
+ ORDER BY told.project_id, told.item
+    ON CONFLICT (project_id, item) DO UPDATE
+   SET attempts = known.attempts + (known.charge <> EXCLUDED.charge)::integer, charge = EXCLUDED.charge, at = :now
+RETURNING known.project_id, known.item, known.attempts;
+
+-- name: take_back_attempts
+-- What `charge` has begun is over, and it lives. Again: nothing is left of it.
+UPDATE smap_attempt AS known
+   SET attempts = known.attempts - 1, charge = ''
+  FROM jsonb_to_recordset(:rows::jsonb) AS told (project_id text, item text)
+ WHERE known.project_id = told.project_id AND known.item = told.item AND known.charge = :charge;
+
+-- name: count_attempts
+-- Those of others: what `charge` has begun it knows itself.
+SELECT known.project_id, known.item, known.attempts - (known.charge = :charge)::integer
+  FROM jsonb_to_recordset(:rows::jsonb) AS told (project_id text, item text)
+  JOIN smap_attempt AS known ON known.project_id = told.project_id AND known.item = told.item;
+
+-- name: forget_attempts
+DELETE FROM smap_attempt AS known
+ USING jsonb_to_recordset(:rows::jsonb) AS told (project_id text, item text)
+ WHERE known.project_id = told.project_id AND known.item = told.item;
+
+-- name: outdated_results
+-- Results of another model than this one, a page at a time.
+SELECT minio_path, keyword, crawled_at
+  FROM post_analytics
+ WHERE project_id = :project AND minio_path > :after AND model_version <> :version
+ ORDER BY minio_path
+ LIMIT :room;

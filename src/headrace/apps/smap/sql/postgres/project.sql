@@ -1,0 +1,350 @@
+-- name: create_smap_order
+-- What a client ordered besides the columns of projects. `digest` is over the whole order: it tells a repeat from
+-- another order under the same id.
+CREATE TABLE IF NOT EXISTS smap_order (
+  project_id text PRIMARY KEY,
+  digest text NOT NULL,
+  name text,
+  posts_max bigint,
+  parent text,
+  created_at timestamptz NOT NULL
+)
+
+-- name: create_smap_outbox
+-- Events that were committed and are to be told. `due_at` is when somebody may tell it: while a holder is at it, that
+-- is the end of the hold. `origin` is the request or the firing that made it.
+CREATE TABLE IF NOT EXISTS smap_outbox (
+  event_id text PRIMARY KEY,
+  topic text NOT NULL,
+  body bytea NOT NULL,
+  key text NOT NULL,
+  origin text NOT NULL,
+  created_at timestamptz NOT NULL,
+  due_at timestamptz NOT NULL,
+  holder text,
+  attempts int NOT NULL DEFAULT 0,
+  published_at timestamptz
+)
+
+-- name: create_smap_outbox_due
+CREATE INDEX IF NOT EXISTS smap_outbox_due ON smap_outbox (due_at) WHERE published_at IS NULL
+
+-- name: create_smap_outbox_held
+CREATE INDEX IF NOT EXISTS smap_outbox_held ON smap_outbox (holder) WHERE published_at IS NULL
+
+-- name: create_smap_outbox_origin
+CREATE INDEX IF NOT EXISTS smap_outbox_origin ON smap_outbox (origin)
+
+-- name: create_smap_outbox_key
+CREATE INDEX IF NOT EXISTS smap_outbox_key ON smap_outbox (key)
+
+-- name: create_smap_idempotency
+-- Requests with an Idempotency-Key; `status` is there when they are answered.
+CREATE TABLE IF NOT EXISTS smap_idempotency (
+  tenant text NOT NULL,
+  key text NOT NULL,
+  fingerprint text NOT NULL,
+  seed text NOT NULL,
+  holder text,
+  held_until timestamptz NOT NULL,
+  made_at timestamptz NOT NULL,
+  status int,
+  headers jsonb,
+  body bytea,
+  PRIMARY KEY (tenant, key)
+)
+
+-- name: create_smap_idempotency_made
+CREATE INDEX IF NOT EXISTS smap_idempotency_made ON smap_idempotency (made_at)
+
+-- name: create_smap_schedule
+-- Projects that are crawled again. `last_project` is the newest of them, at first the project itself.
+CREATE TABLE IF NOT EXISTS smap_schedule (
+  project_id text PRIMARY KEY,
+  every_s bigint NOT NULL,
+  next_at timestamptz NOT NULL,
+  last_project text NOT NULL,
+  runs bigint NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL
+)
+
+-- name: create_smap_schedule_next
+CREATE INDEX IF NOT EXISTS smap_schedule_next ON smap_schedule (next_at)
+
+-- name: create_smap_deletion
+-- Projects that were deleted: what is left to do, and for ever that they are gone.
+CREATE TABLE IF NOT EXISTS smap_deletion (
+  project_id text PRIMARY KEY,
+  asked_at timestamptz NOT NULL,
+  due_at timestamptz NOT NULL,
+  holder text,
+  sweeps int NOT NULL DEFAULT 0,
+  done_at timestamptz
+)
+
+-- name: create_smap_deletion_due
+CREATE INDEX IF NOT EXISTS smap_deletion_due ON smap_deletion (due_at) WHERE done_at IS NULL
+
+-- name: order_insert
+-- The first order under an id stands; an id that anybody uses or used is not taken.
+INSERT INTO smap_order (project_id, digest, name, posts_max, parent, created_at)
+SELECT :project, :digest, :name::text, :posts_max::bigint, :parent::text, :now
+ WHERE NOT EXISTS (SELECT 1 FROM projects WHERE id = :project)
+   AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
+   AND (:due::timestamptz IS NULL
+        OR EXISTS (SELECT 1 FROM smap_schedule WHERE project_id = :parent AND next_at = :due::timestamptz))
+ON CONFLICT (project_id) DO NOTHING
+
+-- name: order_outbox
+-- The event of an order that stands.
+INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
+SELECT :event, :topic, :body, project_id, :origin, :now, clock_timestamp() FROM smap_order
+ WHERE project_id = :project AND digest = :digest
+ON CONFLICT (event_id) DO NOTHING
+
+-- name: order_account
+INSERT INTO smap_project (project_id, status, rank, created_at, moved_at)
+SELECT project_id, :status::text, 0, created_at, created_at FROM smap_order WHERE project_id = :project AND digest = :digest
+ON CONFLICT (project_id) DO NOTHING
+
+-- name: order_project
+INSERT INTO projects (id, keywords, targets, date_range, status, created_at)
+SELECT project_id, :keywords::jsonb, :targets::jsonb, :date_range::jsonb, :status::text, created_at FROM smap_order
+ WHERE project_id = :project AND digest = :digest
+ON CONFLICT (id) DO NOTHING
+
+-- name: order_read
+SELECT digest FROM smap_order WHERE project_id = :project
+
+-- name: project_list
+-- Newest first, after a place in that order.
+SELECT project.id, project.keywords, project.targets, project.date_range,
+       CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
+       project.created_at, coalesce(account.finished_at, project.finished_at), ordered.name, ordered.posts_max,
+       ordered.parent, account.cancelled_at,
+       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed')
+  FROM projects AS project
+  LEFT JOIN smap_project AS account ON account.project_id = project.id
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = project.id
+ WHERE account.deleted_at IS NULL
+   AND (:before::timestamptz IS NULL OR (project.created_at, project.id) < (:before::timestamptz, :before_id::text))
+   AND (:status::text IS NULL OR :status = CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED'
+                                                ELSE coalesce(account.status, project.status) END)
+ ORDER BY project.created_at DESC, project.id DESC
+ LIMIT :room
+
+-- name: project_get
+SELECT project.id, project.keywords, project.targets, project.date_range,
+       CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
+       project.created_at, coalesce(account.finished_at, project.finished_at), ordered.name, ordered.posts_max,
+       ordered.parent, account.cancelled_at,
+       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed')
+  FROM projects AS project
+  LEFT JOIN smap_project AS account ON account.project_id = project.id
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = project.id
+ WHERE project.id = :project AND account.deleted_at IS NULL
+
+-- name: project_failures
+-- Posts that ended as errors, by name.
+SELECT item, reason, settled_at, body
+  FROM smap_item
+ WHERE project_id = :project AND state = 'failed' AND item > :after
+ ORDER BY item
+ LIMIT :room
+
+-- name: project_results
+-- Results by path, a page at a time.
+SELECT minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes, comments, shares,
+       views, published_at, day, url, text, hashtags, intent, intent_score, is_spam, spam_score, spam_reasons, keywords,
+       phrases, aspects, sentiment, sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact,
+       risk, crawled_at, analyzed_at, model_version
+  FROM post_analytics
+ WHERE project_id = :project AND minio_path > :after
+ ORDER BY minio_path
+ LIMIT :room
+
+-- name: outbox_add
+INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
+SELECT given.event_id, given.topic, decode(given.body, 'hex'), given.key, :origin, :now, clock_timestamp()
+  FROM jsonb_to_recordset(:rows::jsonb) AS given (event_id text, topic text, body text, key text)
+ ORDER BY given.event_id
+ON CONFLICT (event_id) DO NOTHING
+
+-- name: outbox_count
+SELECT count(*) FROM smap_outbox WHERE origin = :origin
+
+-- name: outbox_hold
+-- The oldest that are due, unless another relay is taking them at this moment.
+UPDATE smap_outbox SET holder = :holder, due_at = clock_timestamp() + make_interval(secs => :hold_s)
+ WHERE event_id IN (SELECT event_id FROM smap_outbox
+                     WHERE published_at IS NULL AND due_at <= clock_timestamp()
+                     ORDER BY due_at LIMIT :room FOR UPDATE SKIP LOCKED)
+
+-- name: outbox_held
+SELECT event_id, topic, body, key, created_at, attempts
+  FROM smap_outbox
+ WHERE holder = :holder AND published_at IS NULL
+ ORDER BY created_at, event_id
+
+-- name: outbox_published
+UPDATE smap_outbox SET published_at = clock_timestamp(), holder = NULL WHERE event_id = ANY(:events)
+
+-- name: outbox_later
+UPDATE smap_outbox
+   SET due_at = clock_timestamp() + make_interval(secs => :delay_s), holder = NULL, attempts = attempts + 1
+ WHERE event_id = ANY(:events) AND published_at IS NULL
+
+-- name: outbox_lag
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8
+  FROM smap_outbox
+ WHERE published_at IS NULL
+
+-- name: outbox_forget
+DELETE FROM smap_outbox WHERE published_at < :before
+
+-- name: key_begin
+-- Take the key if it is new, or if it is without an answer and nobody is at it.
+INSERT INTO smap_idempotency AS known (tenant, key, fingerprint, seed, holder, held_until, made_at)
+VALUES (:tenant, :key, :fingerprint, :seed, :holder, clock_timestamp() + make_interval(secs => :hold_s),
+        clock_timestamp())
+ON CONFLICT (tenant, key) DO UPDATE
+   SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
+ WHERE known.fingerprint = EXCLUDED.fingerprint AND known.status IS NULL
+   AND (known.holder IS NULL OR known.holder = EXCLUDED.holder OR known.held_until <= clock_timestamp())
+
+-- name: key_read
+SELECT fingerprint, seed, holder, status, headers, body
+  FROM smap_idempotency
+ WHERE tenant = :tenant AND key = :key
+
+-- name: key_finish
+-- The first answer stands.
+UPDATE smap_idempotency SET status = :status, headers = :headers::jsonb, body = :body
+ WHERE tenant = :tenant AND key = :key AND status IS NULL
+
+-- name: key_release
+UPDATE smap_idempotency SET holder = NULL
+ WHERE tenant = :tenant AND key = :key AND holder = :holder AND status IS NULL
+
+-- name: key_forget
+DELETE FROM smap_idempotency WHERE made_at < :before
+
+-- name: schedule_set
+-- Again: the new rhythm from the new time on; where it had come to stays.
+INSERT INTO smap_schedule (project_id, every_s, next_at, last_project, created_at)
+SELECT :project, :every_s, :next_at, :project, :now
+ WHERE EXISTS (SELECT 1 FROM projects WHERE id = :project)
+   AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
+ON CONFLICT (project_id) DO UPDATE SET every_s = EXCLUDED.every_s, next_at = EXCLUDED.next_at
+
+-- name: schedule_get
+SELECT every_s, next_at, last_project, runs FROM smap_schedule WHERE project_id = :project
+
+-- name: schedule_drop
+DELETE FROM smap_schedule WHERE project_id = :project
+
+-- name: schedule_due
+-- Due, and the last crawl has ended; with what the next one needs to know.
+SELECT plan.project_id, plan.every_s, plan.next_at, plan.last_project, first.keywords, first.targets, ordered.name,
+       ordered.posts_max, last.date_range, last.created_at
+  FROM smap_schedule AS plan
+  JOIN projects AS first ON first.id = plan.project_id
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = plan.project_id
+  LEFT JOIN projects AS last ON last.id = plan.last_project
+  LEFT JOIN smap_project AS account ON account.project_id = plan.last_project
+ WHERE plan.next_at <= :now
+   AND (last.id IS NULL OR account.finished_at IS NOT NULL OR account.cancelled_at IS NOT NULL
+        OR account.deleted_at IS NOT NULL)
+ ORDER BY plan.next_at
+ LIMIT :room
+
+-- name: schedule_lock
+SELECT 1 FROM smap_schedule WHERE project_id = :parent FOR UPDATE
+
+-- name: schedule_advance
+-- Only who fires the due time moves it on.
+UPDATE smap_schedule SET next_at = :next_at, last_project = :project, runs = runs + 1
+ WHERE project_id = :parent AND next_at = :due
+
+-- name: deletion_ask
+INSERT INTO smap_deletion (project_id, asked_at, due_at)
+SELECT :project, :now, clock_timestamp()
+ WHERE EXISTS (SELECT 1 FROM projects WHERE id = :project)
+    OR EXISTS (SELECT 1 FROM smap_project WHERE project_id = :project)
+ON CONFLICT (project_id) DO NOTHING
+
+-- name: deletion_mark
+-- From now on nobody counts, finds or announces anything of it.
+INSERT INTO smap_project AS account (project_id, created_at, moved_at, deleted_at)
+SELECT project_id, asked_at, asked_at, asked_at FROM smap_deletion WHERE project_id = :project
+ON CONFLICT (project_id) DO UPDATE SET deleted_at = coalesce(account.deleted_at, EXCLUDED.deleted_at)
+
+-- name: deletion_hide
+UPDATE projects SET status = 'DELETED'
+ WHERE id = :project AND EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
+
+-- name: deletion_read
+SELECT asked_at, sweeps, done_at FROM smap_deletion WHERE project_id = :project
+
+-- name: deletion_hold
+UPDATE smap_deletion SET holder = :holder, due_at = clock_timestamp() + make_interval(secs => :hold_s)
+ WHERE project_id IN (SELECT project_id FROM smap_deletion
+                       WHERE done_at IS NULL AND due_at <= clock_timestamp()
+                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+
+-- name: deletion_held
+SELECT project_id, sweeps FROM smap_deletion WHERE holder = :holder AND done_at IS NULL
+
+-- name: deletion_renew
+UPDATE smap_deletion SET due_at = clock_timestamp() + make_interval(secs => :hold_s)
+ WHERE project_id = :project AND holder = :holder
+
+-- name: deletion_swept
+UPDATE smap_deletion
+   SET sweeps = :sweeps, holder = NULL, due_at = clock_timestamp() + make_interval(secs => :delay_s),
+       done_at = CASE WHEN :done::boolean THEN clock_timestamp() END
+ WHERE project_id = :project AND holder = :holder
+
+-- name: deletion_paths
+-- Posts of the project that are still there.
+SELECT item FROM smap_found WHERE project_id = :project
+ UNION
+SELECT item FROM smap_item WHERE project_id = :project
+ UNION
+SELECT minio_path FROM post_analytics WHERE project_id = :project
+ LIMIT :room
+
+-- name: deletion_shared
+-- Which of these blobs belong to other projects too.
+SELECT item FROM smap_found WHERE item = ANY(:paths) AND project_id <> :project
+ UNION
+SELECT item FROM smap_item WHERE item = ANY(:paths) AND project_id <> :project
+ UNION
+SELECT minio_path FROM post_analytics WHERE minio_path = ANY(:paths) AND project_id <> :project
+
+-- name: deletion_found
+DELETE FROM smap_found WHERE project_id = :project AND item = ANY(:paths)
+
+-- name: deletion_items
+DELETE FROM smap_item WHERE project_id = :project AND item = ANY(:paths)
+
+-- name: deletion_results
+DELETE FROM post_analytics WHERE project_id = :project AND minio_path = ANY(:paths)
+
+-- name: deletion_seen
+DELETE FROM smap_insight_seen WHERE project_id = :project AND item = ANY(:paths)
+
+-- name: deletion_platforms
+SELECT DISTINCT platform FROM smap_crawl WHERE project_id = :project
+
+-- name: deletion_attempts
+DELETE FROM smap_attempt WHERE project_id = :project
+
+-- name: deletion_outbox
+DELETE FROM smap_outbox WHERE key = :project
+
+-- name: deletion_order
+DELETE FROM smap_order WHERE project_id = :project
+
+-- name: deletion_project
+DELETE FROM projects WHERE id = :project

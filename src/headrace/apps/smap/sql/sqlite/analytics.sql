@@ -1,0 +1,128 @@
+-- name: create_post_analytics
+-- One row per post and project: one blob may belong to several projects. Who writes less than we do finds defaults.
+CREATE TABLE IF NOT EXISTS post_analytics (
+    project_id        TEXT NOT NULL,
+    minio_path        TEXT NOT NULL,
+    post_id           TEXT NOT NULL DEFAULT '',
+    platform          TEXT NOT NULL DEFAULT '',
+    keyword           TEXT NOT NULL DEFAULT '',
+    language          TEXT NOT NULL DEFAULT '',
+    author_id         TEXT,
+    author_name       TEXT,
+    followers         INTEGER,
+    likes             INTEGER,
+    comments          INTEGER,
+    shares            INTEGER,
+    views             INTEGER,
+    published_at      TEXT,
+    day               TEXT NOT NULL DEFAULT current_date,
+    url               TEXT,
+    text              TEXT NOT NULL DEFAULT '',
+    hashtags          TEXT NOT NULL DEFAULT '[]',
+    intent            TEXT NOT NULL DEFAULT '',
+    intent_score      REAL NOT NULL DEFAULT 0,
+    is_spam           INTEGER NOT NULL DEFAULT false,
+    spam_score        REAL NOT NULL DEFAULT 0,
+    spam_reasons      TEXT NOT NULL DEFAULT '[]',
+    keywords          TEXT NOT NULL DEFAULT '[]',
+    phrases           TEXT NOT NULL DEFAULT '[]',
+    aspects           TEXT NOT NULL DEFAULT '[]',
+    sentiment         TEXT NOT NULL DEFAULT '',
+    sentiment_score   REAL NOT NULL DEFAULT 0,
+    aspect_sentiments TEXT NOT NULL DEFAULT '{}',
+    reach             INTEGER NOT NULL DEFAULT 0,
+    engagement        INTEGER NOT NULL DEFAULT 0,
+    engagement_rate   REAL NOT NULL DEFAULT 0,
+    impact            REAL NOT NULL DEFAULT 0,
+    risk              TEXT NOT NULL DEFAULT '',
+    crawled_at        TEXT NOT NULL DEFAULT '',
+    analyzed_at       TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000+00:00'),
+    model_version     TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (project_id, minio_path)
+);
+
+-- name: create_smap_attempt
+-- Messages that came back from a consumer that was lost: how often somebody began with them since.
+CREATE TABLE IF NOT EXISTS smap_attempt (
+    project_id TEXT NOT NULL,
+    item       TEXT NOT NULL,
+    attempts   INTEGER NOT NULL,
+    charge     TEXT NOT NULL,
+    at         TEXT NOT NULL,
+    PRIMARY KEY (project_id, item)
+);
+
+-- name: upsert_post_analytics
+-- All results of a batch but those of deleted projects.
+INSERT INTO post_analytics
+       (project_id, minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes,
+        comments, shares, views, published_at, day, url, text, hashtags, intent, intent_score, is_spam,
+        spam_score, spam_reasons, keywords, phrases, aspects, sentiment, sentiment_score, aspect_sentiments,
+        reach, engagement, engagement_rate, impact, risk, crawled_at, analyzed_at, model_version)
+SELECT value ->> 'project_id', value ->> 'minio_path', value ->> 'post_id', value ->> 'platform',
+       value ->> 'keyword', value ->> 'language', value ->> 'author_id', value ->> 'author_name',
+       value ->> 'followers', value ->> 'likes', value ->> 'comments', value ->> 'shares', value ->> 'views',
+       value ->> 'published_at', value ->> 'day', value ->> 'url', value ->> 'text', value ->> 'hashtags',
+       value ->> 'intent', value ->> 'intent_score', value ->> 'is_spam', value ->> 'spam_score',
+       value ->> 'spam_reasons', value ->> 'keywords', value ->> 'phrases', value ->> 'aspects',
+       value ->> 'sentiment', value ->> 'sentiment_score', value ->> 'aspect_sentiments', value ->> 'reach',
+       value ->> 'engagement', value ->> 'engagement_rate', value ->> 'impact', value ->> 'risk',
+       value ->> 'crawled_at', value ->> 'analyzed_at', value ->> 'model_version'
+  FROM json_each(:rows)
+ WHERE value ->> 'project_id' NOT IN (SELECT project_id FROM smap_project
+                                       WHERE project_id IN (SELECT value FROM json_each(:projects))
+                                         AND deleted_at IS NOT NULL)
+    ON CONFLICT (project_id, minio_path) DO UPDATE
+   SET post_id = EXCLUDED.post_id, platform = EXCLUDED.platform, keyword = EXCLUDED.keyword,
+       language = EXCLUDED.language, author_id = EXCLUDED.author_id, author_name = EXCLUDED.author_name,
+       followers = EXCLUDED.followers, likes = EXCLUDED.likes, comments = EXCLUDED.comments,
+       shares = EXCLUDED.shares, views = EXCLUDED.views, published_at = EXCLUDED.published_at,
+       day = EXCLUDED.day, url = EXCLUDED.url, text = EXCLUDED.text, hashtags = EXCLUDED.hashtags,
+       intent = EXCLUDED.intent, intent_score = EXCLUDED.intent_score, is_spam = EXCLUDED.is_spam,
+       spam_score = EXCLUDED.spam_score, spam_reasons = EXCLUDED.spam_reasons, keywords = EXCLUDED.keywords,
+       phrases = EXCLUDED.phrases, aspects = EXCLUDED.aspects, sentiment = EXCLUDED.sentiment,
+       sentiment_score = EXCLUDED.sentiment_score, aspect_sentiments = EXCLUDED.aspect_sentiments,
+       reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
+       impact = EXCLUDED.impact, risk = EXCLUDED.risk, crawled_at = EXCLUDED.crawled_at,
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
+
+-- name: analytics_projects
+-- What the analysis needs to know of projects: whether somebody cancelled or deleted them, and what they look for.
+SELECT given.value, account.cancelled_at IS NOT NULL AS "cancelled [bool]",
+       account.deleted_at IS NOT NULL AS "deleted [bool]", project.keywords AS "keywords [json]"
+  FROM json_each(:projects) AS given
+  LEFT JOIN smap_project AS account ON account.project_id = given.value
+  LEFT JOIN projects AS project ON project.id = given.value;
+
+-- name: begin_attempts
+-- One more attempt for each, once per `charge`: the same again, after a lost answer or a failure, charges nothing.
+INSERT INTO smap_attempt (project_id, item, attempts, charge, at)
+SELECT value ->> 'project_id', value ->> 'item', 1, :charge, :now FROM json_each(:rows) WHERE true
+    ON CONFLICT (project_id, item) DO UPDATE
+   SET attempts = smap_attempt.attempts + (smap_attempt.charge <> EXCLUDED.charge), charge = EXCLUDED.charge, at = :now
+RETURNING project_id, item, attempts;
+
+-- name: take_back_attempts
+-- What `charge` has begun is over, and it lives. Again: nothing is left of it.
+UPDATE smap_attempt
+   SET attempts = attempts - 1, charge = ''
+ WHERE (project_id, item) IN (SELECT value ->> 'project_id', value ->> 'item' FROM json_each(:rows))
+   AND charge = :charge;
+
+-- name: count_attempts
+-- Those of others: what `charge` has begun it knows itself.
+SELECT known.project_id, known.item, known.attempts - (known.charge = :charge)
+  FROM json_each(:rows) AS told
+  JOIN smap_attempt AS known ON known.project_id = told.value ->> 'project_id' AND known.item = told.value ->> 'item';
+
+-- name: forget_attempts
+DELETE FROM smap_attempt
+ WHERE (project_id, item) IN (SELECT value ->> 'project_id', value ->> 'item' FROM json_each(:rows));
+
+-- name: outdated_results
+-- Results of another model than this one, a page at a time.
+SELECT minio_path, keyword, crawled_at
+  FROM post_analytics
+ WHERE project_id = :project AND minio_path > :after AND model_version <> :version
+ ORDER BY minio_path
+ LIMIT :room;

@@ -1,0 +1,218 @@
+-- name: create_smap_insight_seen
+-- Each post is counted once, however often it is told of.
+CREATE TABLE IF NOT EXISTS smap_insight_seen (
+    project_id text NOT NULL,
+    item       text NOT NULL,
+    PRIMARY KEY (project_id, item)
+) STRICT;
+
+-- name: create_smap_aggregate
+CREATE TABLE IF NOT EXISTS smap_aggregate (
+    project_id text NOT NULL,
+    day        text NOT NULL,
+    platform   text NOT NULL,
+    keyword    text NOT NULL,
+    sentiment  text NOT NULL,
+    posts      integer NOT NULL DEFAULT 0,
+    risky      integer NOT NULL DEFAULT 0,
+    engagement integer NOT NULL DEFAULT 0,
+    impact     real NOT NULL DEFAULT 0,
+    PRIMARY KEY (project_id, day, platform, keyword, sentiment)
+) STRICT;
+
+-- name: create_smap_notice
+CREATE TABLE IF NOT EXISTS smap_notice (
+    project_id text NOT NULL,
+    channel    text NOT NULL,
+    notice_id  text NOT NULL,
+    state      text NOT NULL DEFAULT 'waiting',
+    attempts   integer NOT NULL DEFAULT 0,
+    due_at     text NOT NULL,
+    error      text,
+    created_at text NOT NULL,
+    sent_at    text,
+    PRIMARY KEY (project_id, channel)
+) STRICT;
+
+-- name: create_smap_notice_due
+CREATE INDEX IF NOT EXISTS smap_notice_due ON smap_notice (due_at) WHERE state = 'waiting';
+
+-- name: aggregate_lock
+-- A file has one writer at a time.
+SELECT json_array_length(:projects);
+
+-- name: aggregate_add
+-- Results that were not told before, with day and keyword as the result's own row has them. The lock is held.
+WITH given AS (
+    SELECT told.value ->> 'project_id' AS project_id, told.value ->> 'item' AS item,
+           min(told.value ->> 'platform') AS platform, min(told.value ->> 'sentiment') AS sentiment,
+           min(told.value ->> 'risk') AS risk
+      FROM json_each(:rows) AS told
+     GROUP BY 1, 2
+)
+INSERT INTO smap_aggregate AS known
+       (project_id, day, platform, keyword, sentiment, posts, risky, engagement, impact)
+SELECT given.project_id, coalesce(post.day, ''), given.platform, coalesce(post.keyword, ''), given.sentiment,
+       count(*), count(*) FILTER (WHERE given.risk IN ('HIGH', 'CRITICAL')),
+       coalesce(sum(post.engagement), 0), coalesce(sum(post.impact), 0)
+  FROM given
+  LEFT JOIN post_analytics AS post ON post.project_id = given.project_id AND post.minio_path = given.item
+ WHERE NOT EXISTS (SELECT 1 FROM smap_insight_seen AS seen
+                    WHERE seen.project_id = given.project_id AND seen.item = given.item)
+ GROUP BY 1, 2, 3, 4, 5
+    ON CONFLICT (project_id, day, platform, keyword, sentiment) DO UPDATE
+   SET posts = known.posts + EXCLUDED.posts, risky = known.risky + EXCLUDED.risky,
+       engagement = known.engagement + EXCLUDED.engagement, impact = known.impact + EXCLUDED.impact;
+
+-- name: aggregate_see
+-- From now on they have been told.
+INSERT INTO smap_insight_seen (project_id, item)
+SELECT DISTINCT told.value ->> 'project_id', told.value ->> 'item' FROM json_each(:rows) AS told
+ WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: aggregate_forget
+DELETE FROM smap_aggregate WHERE project_id = :project;
+
+-- name: aggregate_forget_seen
+DELETE FROM smap_insight_seen WHERE project_id = :project;
+
+-- name: aggregate_see_all
+INSERT INTO smap_insight_seen (project_id, item)
+SELECT project_id, minio_path FROM post_analytics WHERE project_id = :project
+ON CONFLICT DO NOTHING;
+
+-- name: aggregate_count_all
+-- The aggregates of one project from its results.
+INSERT INTO smap_aggregate (project_id, day, platform, keyword, sentiment, posts, risky, engagement, impact)
+SELECT project_id, coalesce(day, ''), platform, coalesce(keyword, ''), coalesce(sentiment, ''),
+       count(*), count(*) FILTER (WHERE risk IN ('HIGH', 'CRITICAL')),
+       coalesce(sum(engagement), 0), coalesce(sum(impact), 0)
+  FROM post_analytics
+ WHERE project_id = :project
+ GROUP BY 1, 2, 3, 4, 5;
+
+-- name: aggregate_rows
+SELECT day, platform, keyword, sentiment, posts, risky, engagement, impact
+  FROM smap_aggregate
+ WHERE project_id = :project
+ ORDER BY day, platform, keyword, sentiment;
+
+-- name: notice_add
+-- One notice per project and channel, for ever.
+INSERT INTO smap_notice (project_id, channel, notice_id, due_at, created_at)
+SELECT :project, told.value ->> 'channel', told.value ->> 'notice_id', :now, :now
+  FROM json_each(:rows) AS told
+ WHERE true
+ON CONFLICT (project_id, channel) DO NOTHING;
+
+-- name: notice_claim
+-- Due notices are held until `until`; one whose sender vanished is due again then.
+UPDATE smap_notice
+   SET due_at = :until, attempts = attempts + 1
+ WHERE (project_id, channel) IN (SELECT project_id, channel
+                                   FROM smap_notice
+                                  WHERE state = 'waiting' AND due_at <= :now
+                                  ORDER BY due_at
+                                  LIMIT :room)
+RETURNING project_id, channel, notice_id, attempts;
+
+-- name: notice_counts
+-- What is told of a project, whether its line is crossed, and whether nobody is to be told.
+SELECT coalesce(final_total, total), coalesce(final_done, done), coalesce(final_errors, errors),
+       finished_at IS NOT NULL, cancelled_at IS NOT NULL OR deleted_at IS NOT NULL
+  FROM smap_project
+ WHERE project_id = :project;
+
+-- name: notice_sent
+UPDATE smap_notice SET state = 'sent', sent_at = :now, error = NULL
+ WHERE project_id = :project AND channel = :channel;
+
+-- name: notice_failed
+UPDATE smap_notice SET state = :state, due_at = :due, error = :error
+ WHERE project_id = :project AND channel = :channel AND state = 'waiting';
+
+-- name: notice_list
+SELECT channel, notice_id, state, attempts, error, sent_at AS "sent_at [time]"
+  FROM smap_notice
+ WHERE project_id = :project
+ ORDER BY channel;
+
+-- name: notice_forget
+DELETE FROM smap_notice WHERE project_id = :project;
+
+-- name: create_smap_secret
+-- Tokens that change by being used.
+CREATE TABLE IF NOT EXISTS smap_secret (
+    name  text PRIMARY KEY,
+    value text NOT NULL
+) STRICT;
+
+-- name: secret_get
+SELECT value FROM smap_secret WHERE name = :secret;
+
+-- name: secret_keep
+INSERT INTO smap_secret (name, value)
+SELECT told.value ->> 'name', told.value ->> 'value' FROM json_each(:rows) AS told WHERE true
+ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value;
+
+-- name: report_project
+SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", project.date_range AS "range [json]",
+       coalesce(project.status, kept.status), coalesce(kept.final_total, kept.total),
+       coalesce(kept.final_done, kept.done), kept.errors, kept.created_at AS "created_at [time]",
+       kept.finished_at AS "finished_at [time]"
+  FROM smap_project AS kept
+  LEFT JOIN projects AS project ON project.id = kept.project_id
+ WHERE kept.project_id = :project AND kept.deleted_at IS NULL;
+
+-- name: report_counts
+-- Everything that is counted by day, platform, keyword and sentiment, from the results themselves.
+SELECT day, platform, keyword, sentiment, count(*), count(*) FILTER (WHERE risk IN ('HIGH', 'CRITICAL')),
+       coalesce(sum(engagement), 0), coalesce(sum(impact), 0)
+  FROM post_analytics
+ WHERE project_id = :project
+ GROUP BY 1, 2, 3, 4
+ ORDER BY 1, 2, 3, 4;
+
+-- name: report_kinds
+SELECT kind, name, count(*)
+  FROM (SELECT 'intent' AS kind, intent AS name FROM post_analytics WHERE project_id = :project
+         UNION ALL SELECT 'language', language FROM post_analytics WHERE project_id = :project
+         UNION ALL SELECT 'risk', risk FROM post_analytics WHERE project_id = :project
+         UNION ALL SELECT 'spam', CASE WHEN is_spam THEN 'spam' ELSE 'genuine' END
+                     FROM post_analytics WHERE project_id = :project)
+ GROUP BY 1, 2
+ ORDER BY 1, 3 DESC, 2;
+
+-- name: report_aspects
+SELECT said.key, coalesce(said.value ->> 'label', ''), count(*)
+  FROM post_analytics AS post, json_each(post.aspect_sentiments) AS said
+ WHERE post.project_id = :project
+ GROUP BY 1, 2
+ ORDER BY 1, 2;
+
+-- name: report_top
+SELECT minio_path, platform, coalesce(author_name, author_id, ''), substr(text, 1, 280), coalesce(url, ''), sentiment,
+       risk, impact, engagement, published_at AS "published_at [time]"
+  FROM post_analytics
+ WHERE project_id = :project AND NOT is_spam
+ ORDER BY impact DESC, minio_path
+ LIMIT :room;
+
+-- name: report_errors
+SELECT coalesce(nullif(CASE WHEN instr(reason, ':') > 0 THEN substr(reason, 1, instr(reason, ':') - 1) ELSE reason END,
+                       ''), 'unknown') AS rule, count(*), min(item)
+  FROM smap_item
+ WHERE project_id = :project AND state = 'failed'
+ GROUP BY 1
+ ORDER BY 2 DESC, 1
+ LIMIT :room;
+
+-- name: report_list
+SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", coalesce(project.status, kept.status),
+       kept.total, kept.done, kept.errors, kept.created_at AS "created_at [time]", kept.finished_at AS "finished_at [time]"
+  FROM smap_project AS kept
+  LEFT JOIN projects AS project ON project.id = kept.project_id
+ WHERE kept.deleted_at IS NULL
+ ORDER BY kept.created_at DESC, kept.project_id DESC
+ LIMIT :room;

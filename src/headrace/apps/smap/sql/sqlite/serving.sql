@@ -1,0 +1,3 @@
+-- name: answers
+-- Whether the database answers at all.
+SELECT 1;

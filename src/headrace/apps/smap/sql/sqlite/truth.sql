@@ -1,0 +1,253 @@
+-- name: create_projects
+-- What other services may read: see docs/smap.md.
+CREATE TABLE IF NOT EXISTS projects (
+  id TEXT PRIMARY KEY NOT NULL,
+  keywords TEXT,
+  targets TEXT,
+  date_range TEXT,
+  status TEXT,
+  total INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  errors INTEGER NOT NULL DEFAULT 0,
+  created_at TEXT NOT NULL,
+  finished_at TEXT
+) STRICT
+
+-- name: create_smap_project
+-- The account of a project. `status`, `total`, `done`, `errors`: as last seen in the ledger, `rank` being the place of
+-- the status in their order (-1: never seen); once it is sealed by us, `total` is what it was sealed at. `settled` and
+-- `failed`: the rows of smap_item, exactly. `found`: posts of our collector, which works on it since `crawled_at`.
+-- `others`, `others_failed`: what foreign workers had counted in the ledger. `era`: the life of the ledger's server.
+-- The row with `finished_at` is the finish row; `final_…` is what is announced.
+CREATE TABLE IF NOT EXISTS smap_project (
+  project_id TEXT PRIMARY KEY NOT NULL,
+  status TEXT,
+  rank INTEGER NOT NULL DEFAULT -1,
+  total INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  errors INTEGER NOT NULL DEFAULT 0,
+  settled INTEGER NOT NULL DEFAULT 0,
+  failed INTEGER NOT NULL DEFAULT 0,
+  found INTEGER NOT NULL DEFAULT 0,
+  others INTEGER NOT NULL DEFAULT 0,
+  others_failed INTEGER NOT NULL DEFAULT 0,
+  era TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL,
+  crawled_at TEXT,
+  moved_at TEXT NOT NULL,
+  sealed_at TEXT,
+  cancelled_at TEXT,
+  finished_at TEXT,
+  final_total INTEGER,
+  final_done INTEGER,
+  final_errors INTEGER,
+  completed_event_id TEXT,
+  announced_at TEXT,
+  completed_seen_at TEXT,
+  deleted_at TEXT
+) STRICT
+
+-- name: create_smap_project_unfinished
+CREATE INDEX IF NOT EXISTS smap_project_unfinished ON smap_project (project_id) WHERE announced_at IS NULL
+
+-- name: create_smap_project_finished
+CREATE INDEX IF NOT EXISTS smap_project_finished ON smap_project (finished_at) WHERE finished_at IS NOT NULL
+
+-- name: create_smap_project_deleted
+CREATE INDEX IF NOT EXISTS smap_project_deleted ON smap_project (deleted_at) WHERE deleted_at IS NOT NULL
+
+-- name: create_smap_item
+-- How each post ended: a row that says failed may become done, never the other way round.
+CREATE TABLE IF NOT EXISTS smap_item (
+  project_id TEXT NOT NULL,
+  item TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('done', 'failed')),
+  reason TEXT,
+  body BLOB,
+  settled_at TEXT NOT NULL,
+  lifted_at TEXT,
+  PRIMARY KEY (project_id, item)
+) STRICT, WITHOUT ROWID
+
+-- name: create_smap_item_failed
+CREATE INDEX IF NOT EXISTS smap_item_failed ON smap_item (project_id, item) WHERE state = 'failed'
+
+-- name: truth_open
+INSERT INTO smap_project (project_id, status, rank, created_at, moved_at)
+VALUES (:project, 'INITIALIZING', 0, :now, :now)
+    ON CONFLICT (project_id) DO UPDATE SET status = excluded.status, rank = 0
+ WHERE smap_project.rank < 0 AND smap_project.deleted_at IS NULL
+
+-- name: truth_know
+-- A row for each, so that it can be changed.
+INSERT INTO smap_project (project_id, created_at, moved_at)
+SELECT value, :now, :now FROM json_each(:projects) WHERE true
+    ON CONFLICT (project_id) DO NOTHING
+
+-- name: truth_crawl
+UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawled_at IS NULL
+
+-- name: truth_settle
+-- The counters follow from what is about to change, and nobody else writes in between: a repeat adds nothing.
+INSERT INTO smap_project (project_id, settled, failed, created_at, moved_at)
+SELECT project, count(*) FILTER (WHERE state IS NULL),
+       count(*) FILTER (WHERE state IS NULL AND NOT ok) - count(*) FILTER (WHERE state = 'failed' AND ok), :now, :now
+  FROM (SELECT value ->> 'project' AS project, value ->> 'item' AS name, value ->> 'ok' AS ok FROM json_each(:rows))
+  LEFT JOIN smap_item ON project_id = project AND item = name
+ GROUP BY project
+    ON CONFLICT (project_id)
+    DO UPDATE SET settled = settled + excluded.settled, failed = failed + excluded.failed;
+INSERT INTO smap_item (project_id, item, state, reason, body, settled_at)
+SELECT value ->> 'project', value ->> 'item', CASE WHEN value ->> 'ok' THEN 'done' ELSE 'failed' END,
+       value ->> 'reason', unhex(value ->> 'body'), :now
+  FROM json_each(:rows) WHERE true
+    ON CONFLICT (project_id, item)
+    DO UPDATE SET state = 'done', reason = excluded.reason, body = NULL, lifted_at = excluded.settled_at
+ WHERE smap_item.state = 'failed' AND excluded.state = 'done'
+
+-- name: truth_look
+SELECT asked.value, status, coalesce(rank, -1), coalesce(total, 0), coalesce(done, 0),
+       coalesce(errors, 0), coalesce(settled, 0), coalesce(failed, 0), coalesce(found, 0), coalesce(others, 0),
+       coalesce(others_failed, 0), coalesce(era, ''), crawled_at AS "crawled_at [time]", moved_at AS "moved_at [time]",
+       sealed_at AS "sealed_at [time]", cancelled_at AS "cancelled_at [time]", finished_at AS "finished_at [time]",
+       final_total, final_done, final_errors, announced_at AS "announced_at [time]",
+       completed_seen_at AS "completed_seen_at [time]", deleted_at AS "deleted_at [time]",
+       EXISTS (SELECT 1 FROM projects WHERE id = asked.value) AS "there [bool]"
+  FROM json_each(:projects) AS asked LEFT JOIN smap_project ON project_id = asked.value
+
+-- name: truth_watch
+-- Whom the reconciler looks after: everything unfinished or unannounced, and what finished or was deleted lately.
+SELECT project_id FROM smap_project WHERE announced_at IS NULL AND deleted_at IS NULL AND status IS NOT NULL
+ UNION
+SELECT project_id FROM smap_project WHERE finished_at > :since AND deleted_at IS NULL
+ UNION
+SELECT project_id FROM smap_project WHERE deleted_at > :since
+
+-- name: truth_items
+SELECT item, state = 'done' AS "ok [bool]" FROM smap_item
+ WHERE project_id = :project AND item > :after ORDER BY item LIMIT :room
+
+-- name: truth_failed
+-- What can be tried again: the messages of failed items.
+SELECT item, reason, body FROM smap_item
+ WHERE project_id = :project AND state = 'failed' AND item > :after ORDER BY item LIMIT :room
+
+-- name: truth_mirror
+-- What the ledger shows is kept where it is ahead of what was seen before; or as it is, if nobody has kept anything
+-- newer than what `from_…` says. The total that we sealed at and a finish are our own, not taken from there.
+-- If fewer are counted than were before, items of ours were removed, and what is beyond them is not somebody else's.
+WITH seen AS (
+  SELECT value ->> 'project' AS project, value ->> 'status' AS status, value ->> 'rank' AS rank,
+         value ->> 'total' AS total, value ->> 'done' AS done, value ->> 'errors' AS errors,
+         value ->> 'others' AS others, value ->> 'others_failed' AS others_failed, value ->> 'era' AS era,
+         value ->> 'from_rank' AS from_rank, value ->> 'from_total' AS from_total, value ->> 'counted' AS counted,
+         value ->> 'from_others' AS from_others, value ->> 'from_others_failed' AS from_others_failed
+    FROM json_each(:rows)
+), judged AS (
+  SELECT seen.*, seen.counted < kept.done - kept.others AS fewer,
+         (from_others, from_others_failed) IS (kept.others, kept.others_failed) AS follows,
+         finished_at IS NULL AND (sealed_at IS NULL OR seen.rank > kept.rank) AND
+         ((from_rank, from_total) IS (kept.rank, kept.total) OR seen.rank > kept.rank
+          OR seen.rank = kept.rank AND seen.total > kept.total) AS ahead
+    FROM seen JOIN smap_project AS kept ON project_id = project
+)
+UPDATE smap_project
+   SET status = CASE WHEN ahead THEN judged.status ELSE smap_project.status END,
+       rank = CASE WHEN ahead THEN judged.rank ELSE smap_project.rank END,
+       total = CASE WHEN ahead AND sealed_at IS NULL THEN judged.total ELSE smap_project.total END,
+       done = judged.done,
+       errors = judged.errors,
+       others = CASE WHEN fewer THEN smap_project.others WHEN follows THEN judged.others
+                     ELSE max(smap_project.others, judged.others) END,
+       others_failed = CASE WHEN fewer THEN smap_project.others_failed WHEN follows THEN judged.others_failed
+                            ELSE max(smap_project.others_failed, judged.others_failed) END,
+       era = coalesce(judged.era, smap_project.era),
+       moved_at = CASE WHEN (smap_project.total, smap_project.done) = (judged.total, judged.done) THEN moved_at
+                       ELSE :now END
+  FROM judged WHERE project_id = project AND deleted_at IS NULL
+
+-- name: truth_mirror_projects
+WITH seen AS (
+  SELECT value ->> 'project' AS project, value ->> 'status' AS status, value ->> 'total' AS total,
+         value ->> 'done' AS done, value ->> 'errors' AS errors
+    FROM json_each(:rows)
+)
+UPDATE projects
+   SET status = CASE WHEN finished_at IS NULL AND projects.status IS NOT 'CANCELLED'
+                     THEN seen.status ELSE projects.status END,
+       total = CASE WHEN finished_at IS NULL THEN seen.total ELSE projects.total END,
+       done = seen.done,
+       errors = seen.errors
+  FROM seen WHERE id = project
+
+-- name: truth_seal
+-- The first seal fixes the total: the one given, or else what our collector found, or else the one that is shown. A
+-- later seal can only raise it, and nothing can after the finish.
+INSERT INTO smap_project (project_id, status, rank, total, sealed_at, created_at, moved_at)
+VALUES (:project, 'PROCESSING_WAIT', 2, coalesce(:total, :shown), :now, :now, :now)
+    ON CONFLICT (project_id)
+    DO UPDATE SET sealed_at = coalesce(sealed_at, excluded.sealed_at),
+                  total = CASE WHEN sealed_at IS NOT NULL THEN max(total, coalesce(:total, 0))
+                               WHEN :total IS NULL AND crawled_at IS NOT NULL THEN found
+                               ELSE excluded.total END,
+                  status = CASE WHEN rank < 2 THEN excluded.status ELSE status END,
+                  rank = max(rank, 2)
+ WHERE smap_project.finished_at IS NULL AND smap_project.deleted_at IS NULL
+
+-- name: truth_cancel
+-- Nothing is found any more, and what was found is all there will be.
+UPDATE smap_project
+   SET cancelled_at = :now,
+       sealed_at = coalesce(sealed_at, :now),
+       total = CASE WHEN sealed_at IS NOT NULL THEN total WHEN crawled_at IS NOT NULL THEN found ELSE :shown END,
+       status = CASE WHEN rank < 2 THEN 'PROCESSING_WAIT' ELSE status END,
+       rank = max(rank, 2)
+ WHERE project_id = :project AND cancelled_at IS NULL AND finished_at IS NULL AND deleted_at IS NULL
+
+-- name: truth_cancel_project
+UPDATE projects SET status = 'CANCELLED'
+ WHERE id IN (SELECT project_id FROM smap_project WHERE project_id = :project AND cancelled_at IS NOT NULL)
+
+-- name: truth_cancelled
+SELECT project_id FROM smap_project
+ WHERE project_id IN (SELECT value FROM json_each(:projects)) AND cancelled_at IS NOT NULL
+
+-- name: truth_finish
+-- The finish row: whoever comes first writes it, and everybody else reads it. A cancelled project has nothing to tell.
+-- While our collector crawls, or before as many ended as it sealed, it is no end, whoever says so.
+UPDATE smap_project
+   SET status = 'DONE', rank = 4, finished_at = :now, total = :total, done = :done, errors = :errors,
+       final_total = :total, final_done = :done, final_errors = :errors, completed_event_id = :event,
+       announced_at = CASE WHEN cancelled_at IS NOT NULL OR :announced THEN :now END
+ WHERE project_id = :project AND finished_at IS NULL AND deleted_at IS NULL
+   AND CASE WHEN sealed_at IS NULL THEN crawled_at IS NULL ELSE :done >= total END
+
+-- name: truth_finish_project
+UPDATE projects
+   SET status = CASE WHEN cancelled_at IS NULL THEN 'DONE' ELSE 'CANCELLED' END, total = final_total,
+       done = final_done, errors = final_errors, finished_at = account.finished_at
+  FROM smap_project AS account
+ WHERE id = :project AND project_id = :project AND account.finished_at IS NOT NULL AND projects.finished_at IS NULL
+
+-- name: truth_announced
+UPDATE smap_project SET announced_at = :now WHERE project_id = :project AND announced_at IS NULL
+
+-- name: truth_completed_seen
+-- The last time counts: an earlier one may have been said before the end.
+INSERT INTO smap_project (project_id, completed_seen_at, created_at, moved_at)
+SELECT value, :now, :now, :now FROM json_each(:projects) WHERE true
+    ON CONFLICT (project_id) DO UPDATE SET completed_seen_at = excluded.completed_seen_at
+ WHERE smap_project.announced_at IS NULL
+
+-- name: truth_forget_items
+DELETE FROM smap_item WHERE project_id = :project
+
+-- name: truth_forget_project
+DELETE FROM projects WHERE id = :project
+
+-- name: truth_forget
+-- The row stays and says so: who read the ledger before could otherwise bring the project back.
+INSERT INTO smap_project (project_id, deleted_at, announced_at, created_at, moved_at)
+VALUES (:project, :now, :now, :now, :now)
+    ON CONFLICT (project_id)
+    DO UPDATE SET deleted_at = excluded.deleted_at, announced_at = excluded.announced_at, settled = 0, failed = 0

@@ -1,0 +1,69 @@
+"""The surroundings of a service: bus, ledger, blobs and database, each real or embedded as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.apps.smap.blobs import Blobs, make_directory
+from headrace.apps.smap.database import Database, open_database
+from headrace.apps.smap.envelope import EXCHANGE
+from headrace.apps.smap.ledger import ProjectLedger
+from headrace.apps.smap.settings import Settings
+from headrace.ports import Bus
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a service works with. It owns none of it."""
+
+    settings: Settings
+    engine: headrace.Engine
+    bus: Bus
+    ledger: ProjectLedger
+    blobs: Blobs
+    database: Database
+    registry: CollectorRegistry
+
+
+@asynccontextmanager
+async def open_world(settings: Settings) -> AsyncIterator[World]:
+    """Open every part, make what is missing, and give everything back at the end."""
+    from prometheus_client import CollectorRegistry
+
+    async with AsyncExitStack() as stack:
+        if not (settings.pg_dsn and settings.s3_url):
+            await make_directory(settings.home, "SMAP_HOME")
+        database = await open_database(settings)
+        stack.push_async_callback(database.close)
+        await database.create()
+        engine = await stack.enter_async_context(headrace.connect(settings.engine_url))
+        bus = await _bus(settings, engine, stack)
+        ledger = await _ledger(settings, engine, stack)
+        blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
+        await blobs.prepare()
+        yield World(settings, engine, bus, ledger, blobs, database, CollectorRegistry())
+
+
+async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:
+    if not settings.amqp_url:
+        return engine.bus
+    return await stack.enter_async_context(
+        headrace.bus(settings.amqp_url, exchange=EXCHANGE, prefetch=settings.prefetch)
+    )
+
+
+async def _ledger(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
+    if not settings.redis_url:
+        from headrace.apps.smap.ledger_store import StoreLedger
+
+        return StoreLedger(engine)
+    from headrace.apps.smap.ledger_redis import open_redis_ledger
+
+    return await stack.enter_async_context(open_redis_ledger(settings.redis_url))
