@@ -91,7 +91,7 @@ def test_an_application_cannot_take_the_name_of_a_command(install: Callable[...,
     install("plants", "firstapp", GOOD)
     install("plants", "secondapp", GOOD)
     found = installed(COMMANDS)
-    assert [app.name for app in found] == ["plants", "silver"]
+    assert [app.name for app in found] == ["plants", "silver", "smap"]
     assert found[0].entry.module == "firstapp"
 
 
