@@ -18,6 +18,7 @@ import redis.asyncio
 from smap_accounts import START
 from smap_reconciling_contract import Account, P
 from test_smap_reconciling import RedisHash
+from waiting import eventually
 
 from headrace.apps.smap.accounting import Accountant, ItemEnd
 from headrace.apps.smap.envelope import JOB_COMPLETED, completed_id
@@ -30,6 +31,7 @@ from headrace.core.errors import Conflict, HeadraceError
 from headrace.ports import Subscription
 
 FASTER = 10
+ENDED_S_MAX = 20.0
 
 
 @pytest.fixture
@@ -132,8 +134,7 @@ class Crowd:
 
     async def _surely(self, call: Callable[[Accountant], Awaitable[object]]) -> None:
         accountant = self.random.choice(self._accountants)
-        while not await self._try(lambda: call(accountant)):
-            await asyncio.sleep(0.05)
+        await eventually(lambda: self._try(lambda: call(accountant)), "the call is answered", ENDED_S_MAX)
 
     async def _try(self, call: Callable[[], Awaitable[object]]) -> bool:
         try:
@@ -173,14 +174,16 @@ async def ended(world: World, client: Any, plan: dict[str, int]) -> tuple[dict[s
     """What is shown when every end was told and every late success is counted, and how often each end was told."""
     told: Counter[str] = Counter()
     shown: dict[str, Any] = {}
-    async with asyncio.timeout(20):
-        while True:
-            received = await world.bus.receive("witness", "w", 100, 60)
-            told.update(json.loads(each.event.body)["project_id"] for each in received.deliveries)
-            await world.bus.ack(received.deliveries)
-            shown = {project: await client.hgetall(f"smap:proj:{project}") for project in plan}
-            wanted = {project: len(range(0, posts, 5)) - len(range(0, posts, 10)) for project, posts in plan.items()}
-            found = {project: int(each.get("errors", -1)) for project, each in shown.items()}
-            if not received.deliveries and set(told) == set(plan) and found == wanted:
-                return shown, told
-            await asyncio.sleep(0.1)
+
+    async def all_told() -> bool:
+        received = await world.bus.receive("witness", "w", 100, 60)
+        told.update(json.loads(each.event.body)["project_id"] for each in received.deliveries)
+        await world.bus.ack(received.deliveries)
+        for project in plan:
+            shown[project] = await client.hgetall(f"smap:proj:{project}")
+        wanted = {project: len(range(0, posts, 5)) - len(range(0, posts, 10)) for project, posts in plan.items()}
+        found = {project: int(each.get("errors", -1)) for project, each in shown.items()}
+        return not received.deliveries and set(told) == set(plan) and found == wanted
+
+    await eventually(all_told, lambda: f"every end was told: {told}, {shown}", ENDED_S_MAX)
+    return shown, told
