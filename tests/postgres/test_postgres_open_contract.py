@@ -20,7 +20,7 @@ from headrace.testing.contracts.opening import PLAIN, Insert, Query, begin, open
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.twins import turns_red
 
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 WAIT_S = 10.0
 
 
@@ -48,12 +48,13 @@ class TestOpenPostgres(OpenTransactionContract):
     async def test_resolving_waits_for_a_commit_that_is_under_way(self, bench: Bench, postgres_url: str) -> None:
         await bench.submit(PLAIN, {"charge": 1})
         claim = await bench.claim("charge")
-        with psycopg.connect(postgres_url) as late:
+        # Another connection looks: within one transaction the list of sessions stays that of the first look.
+        with psycopg.connect(postgres_url) as late, psycopg.connect(postgres_url, autocommit=True) as watcher:
             late.execute("UPDATE headrace.claim SET step = 1 WHERE fence = %s", (claim.fence,))
             resolving = asyncio.ensure_future(opener(bench).resolve([step(claim)]))
 
             def waits_or_is_over() -> bool:
-                return resolving.done() or late.execute(WAITING).fetchone() != (0,)
+                return resolving.done() or watcher.execute(WAITING).fetchone() != (0,)
 
             await eventually(waits_or_is_over, "resolving waits for the lock", WAIT_S, otherwise=TimeoutError)
             late.commit()

@@ -97,9 +97,17 @@ async def test_a_wrong_password_is_the_operators_matter_and_not_shown(
     assert "secret" not in str(refused.value)
 
 
-async def test_no_redis_at_all_is_unreachable() -> None:
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    """A port at which nobody listens."""
+    port = ports.reserve()
+    yield port
+    ports.give_back(port)
+
+
+async def test_no_redis_at_all_is_unreachable(nobody: int) -> None:
     with pytest.raises(Unreachable, match="does not answer"):
-        async with open_redis_ledger(f"redis://127.0.0.1:{ports.reserve()}/1"):
+        async with open_redis_ledger(f"redis://127.0.0.1:{nobody}/1"):
             pytest.fail("it was opened")
 
 
