@@ -28,3 +28,4 @@ def test_an_interrupt_stops_the_demo(started: Started) -> None:
     assert "worker processes" in demo.stderr.readline()
     demo.send_signal(signal.SIGINT)
     assert demo.wait(3) == 130
+    assert "headrace: interrupted" in demo.stderr.read()

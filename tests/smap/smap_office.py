@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.api import Options, application
 from headrace.apps.smap.accounting import Accountant, ItemEnd
+from headrace.apps.smap.analytics.analysing import COLUMNS
 from headrace.apps.smap.envelope import Collected, data_collected
 from headrace.apps.smap.progress_routes import progress_routes
 from headrace.apps.smap.project.desk import Desk, desk_of
@@ -80,7 +81,8 @@ class Office:
 
     async def analyse(self, project: str, paths: Sequence[str], **columns: Any) -> None:
         """Results, as the analytics service writes them."""
-        rows = [result(project, path, **columns) for path in paths]
+        found = [result(project, path, **columns) for path in paths]
+        rows = [[one.get(name) for name in COLUMNS] for one in found]
         await self.world.database.rows("upsert_post_analytics", rows=rows, projects=("none of these is deleted",))
 
 

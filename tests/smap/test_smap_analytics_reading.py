@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from smap_posts import BAD_BLOBS, GOOD, PROJECT, deadly, delivery, message, nothing, post
 
-from headrace.apps.smap.analytics.analysing import Work, analyse
+from headrace.apps.smap.analytics.analysing import COLUMNS, Work, analyse
 from headrace.apps.smap.analytics.batching import read_batch
 from headrace.apps.smap.analytics.reading import BadBlob, read_blob
 
@@ -20,8 +20,7 @@ def analysed(raw: bytes, **more: Any) -> dict[str, Any]:
     ((found, fault),) = analyse(nothing(), [Work(PROJECT, "raw/a.json", raw, **more)], NOW)
     assert fault is None
     assert found is not None
-    row: dict[str, Any] = json.loads(found.row)
-    return row
+    return dict(zip(COLUMNS, json.loads(found.row), strict=True))
 
 
 def rule_of(raw: bytes) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.apps.smap import envelope
+from headrace.apps.smap.analytics.analysing import COLUMNS
 from headrace.apps.smap.database import Database, open_database
 from headrace.apps.smap.insight.aggregating import Aggregator
 from headrace.apps.smap.insight.gathering import gather
@@ -75,7 +76,9 @@ async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncI
 
 
 async def store(database: Database, *posts: dict[str, Any]) -> None:
-    await database.rows("upsert_post_analytics", rows=list(posts), projects=("p",))
+    await database.rows(
+        "upsert_post_analytics", rows=[[post.get(name) for name in COLUMNS] for post in posts], projects=("p",)
+    )
 
 
 def told(*posts: dict[str, Any]) -> list[Delivery]:

@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         app = build(None if _COMPLETION in os.environ else words[len(first)] if rest else "")
         code = app(args=words, prog_name="headrace", standalone_mode=False)
     except typer.Abort:
-        return Exit.INTERRUPTED
+        return tell(KeyboardInterrupt(), as_json, debug)
     except typer.TyperException as error:
         return _usage(error, as_json)
     except BrokenPipeError:
@@ -89,7 +89,8 @@ def run(arguments: Sequence[str]) -> int:
         return Exit.FAILED
     except (Exception, KeyboardInterrupt) as error:
         return tell(error, as_json, debug)
-    return int(code or 0)
+    # The parser makes this code of an interrupt, and says nothing.
+    return tell(KeyboardInterrupt(), as_json, debug) if code == Exit.INTERRUPTED else int(code or 0)
 
 
 def _everywhere(

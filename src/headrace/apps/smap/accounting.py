@@ -32,8 +32,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from headrace.apps.smap.completions import utc_now
 from headrace.apps.smap.database import Step
@@ -49,8 +50,7 @@ BODY_BYTES_MAX = 65_536
 CANCELLED_KNOWN = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemEnd:
+class ItemEnd(msgspec.Struct, frozen=True):
     """How one post ended. `body` is the message of one that failed, so that it can be tried again."""
 
     project: str

@@ -6,9 +6,7 @@ does not know is kept. Events whose repeat must be recognised have an id derived
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -33,7 +31,8 @@ COMPLETIONS_QUEUE = "smap.completions"
 ERRORS_QUEUE = "analytics.errors"
 
 PROJECT_CHARS_MAX = 200
-_SPACE = bytes.fromhex("b9a6c3f26d0f5c399d438d3a4f1c7e55")
+_COLLECTED = frozenset(("project_id", "minio_path", "platform", "crawled_at"))
+_SPACE = uuid_utils.UUID("b9a6c3f2-6d0f-5c39-9d43-8d3a4f1c7e55")
 _decode = msgspec.json.Decoder(type=dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -46,8 +45,7 @@ class Malformed(Exception):
         self.rule, self.reason = rule, reason
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """An event of anybody. `event_id` may be missing, and two events may share one: it identifies nothing."""
 
     project: str
@@ -56,15 +54,14 @@ class Message:
     timestamp: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(msgspec.Struct, frozen=True):
     """A raw post lies at `minio_path`. `rest` are fields of the payload that only others know."""
 
     project: str
     minio_path: str
     platform: str = ""
     crawled_at: str = ""
-    rest: Mapping[str, Any] = field(default_factory=dict)
+    rest: Mapping[str, Any] = {}
 
 
 def read(body: bytes) -> Message:
@@ -88,12 +85,11 @@ def read(body: bytes) -> Message:
 
 def collected(message: Message) -> Collected:
     """The payload of `data.collected`. A platform is compared without case; a time that is no text is kept as one."""
-    known = ("project_id", "minio_path", "platform", "crawled_at")
     payload = message.payload
     path = payload.get("minio_path")
     if not isinstance(path, str) or not path:
         raise Malformed("event_path", "no minio_path")
-    rest = {name: value for name, value in payload.items() if name not in known}
+    rest = {name: value for name, value in payload.items() if name not in _COLLECTED}
     return Collected(
         message.project, path, _text(payload.get("platform")).lower(), _text(payload.get("crawled_at")), rest
     )
@@ -135,13 +131,8 @@ def job_completed(project: str, counts: Standing, at: datetime) -> Event:
 
 
 def derived_id(*names: str) -> str:
-    """The same names give the same id: a UUID of version 5, made without the detours of `uuid`, because every post
-    needs some."""
-    digest = bytearray(hashlib.sha1(_SPACE + chr(0).join(names).encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"evt_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    """The same names give the same id."""
+    return f"evt_{uuid_utils.uuid5(_SPACE, chr(0).join(names))}"
 
 
 def new_id() -> str:

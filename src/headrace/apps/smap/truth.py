@@ -136,6 +136,8 @@ async def look(database: Database, projects: Sequence[str]) -> list[Truth]:
 
 def item_name(path: str) -> str:
     """How an item is called in the truth and in the ledger: its path, but for what no database would take."""
+    if len(path) <= ITEM_BYTES_MAX and path.isascii() and "\0" not in path:
+        return path
     name = path.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
     if len(name) > ITEM_BYTES_MAX:
         digest = blake2b(name, digest_size=16).hexdigest().encode()

@@ -7,10 +7,11 @@ it is stored, so that nobody has to take it apart on the way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
+from headrace.apps.smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
 from headrace.apps.smap.analytics.modules import Context, Draft, InvalidPost, Pipeline, RawPost
 from headrace.apps.smap.analytics.posts import Fault, Found, fault_of
 from headrace.apps.smap.analytics.reading import BadBlob, read_blob
@@ -31,13 +32,16 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     keywords: tuple[str, ...] = ()
 
 
+_ABOUT = ("project_id", "minio_path", "keyword", "crawled_at", "published_at", "day", "analyzed_at", "model_version")
+COLUMNS = (*_ABOUT, *DRAFT_COLUMNS)
+"""A row is a list of these. Without their names it has half the size, and the database reads it in half the time."""
 Outcome = tuple[Found | None, Fault | None]
 
 
 def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
     """What becomes of each, in their order."""
     contexts: dict[tuple[str, ...], Context] = {}
-    of_batch = {"analyzed_at": time_text(now), "model_version": pipeline.model_version}
+    of_batch = (time_text(now), pipeline.model_version)
     told_at = moment(now)
     outcomes: list[Outcome] = []
     for work in works:
@@ -46,7 +50,7 @@ def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Ou
             context = contexts[work.keywords] = Context(now, work.keywords)
         try:
             draft = pipeline.apply(RawPost.read(read_blob(work.raw)), context)
-            row = _encode({**_columns(work, draft), **of_batch})
+            row = _encode((*_about(work, draft), *of_batch, *draft.values()))
             post = draft.post
             outcomes.append((Found(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None))
         except (BadBlob, InvalidPost) as error:
@@ -56,14 +60,9 @@ def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Ou
     return outcomes
 
 
-def _columns(work: Work, draft: Draft) -> dict[str, object]:
+def _about(work: Work, draft: Draft) -> tuple[object, ...]:
     published_at = draft.post.published_at
-    return {
-        **draft.columns(),
-        "project_id": work.project,
-        "minio_path": work.path,
-        "keyword": work.keyword or (draft.keywords[0] if draft.keywords else ""),
-        "crawled_at": work.crawled_at,
-        "published_at": published_at and time_text(published_at),
-        "day": (published_at or draft.context.now).astimezone(UTC).date().isoformat(),
-    }
+    published = published_at and time_text(published_at)
+    day = (published or time_text(draft.context.now))[:10]
+    keyword = work.keyword or (draft.keywords[0] if draft.keywords else "")
+    return work.project, work.path, keyword, work.crawled_at, published, day

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Found(msgspec.Struct, frozen=True, array_like=True):
-    """What the analysis found: the row as JSON, and what the event tells of it."""
+    """What the analysis found: the row as a JSON list, and what the event tells of it."""
 
     row: bytes
     post_id: str
@@ -32,8 +31,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
     analyzed_at: str
 
 
-@dataclass(slots=True)
-class Post:
+class Post(msgspec.Struct):
     """One post of a project, named by its `item`. It has ended when it has a fault, has been found or is `spared`.
 
     `suspect`: an earlier consumer was lost while it held this message. `spared`: its project was cancelled.

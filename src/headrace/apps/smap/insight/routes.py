@@ -11,6 +11,7 @@ from headrace.api import page
 from headrace.apps.smap.insight.gathering import Report, gather
 from headrace.apps.smap.insight.report_page import list_page, report_page
 from headrace.apps.smap.progress_routes import ProjectName
+from headrace.apps.smap.truth import look
 from headrace.apps.smap.world import World
 from headrace.core.errors import NotFound
 
@@ -45,6 +46,8 @@ def report_routes(world: World) -> list[APIRouter]:
         """Who was told that the project is finished."""
         names = ("channel", "notice_id", "state", "attempts", "error", "sent_at")
         rows = await world.database.rows("notice_list", project=project)
+        if not rows and not (await look(world.database, [project]))[0].known:
+            raise NotFound(f"there is no project {project}")
         return {"notices": [dict(zip(names, row, strict=True)) for row in rows]}
 
     return [pages, data]

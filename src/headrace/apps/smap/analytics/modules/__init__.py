@@ -5,6 +5,7 @@
 """
 
 from headrace.apps.smap.analytics.modules.drafts import (
+    COLUMNS,
     CRITICAL,
     ENGLISH,
     HIGH,
@@ -39,6 +40,7 @@ from headrace.apps.smap.analytics.modules.posts import (
 )
 
 __all__ = [
+    "COLUMNS",
     "CRITICAL",
     "ENGLISH",
     "HIGH",

@@ -19,11 +19,14 @@ _UNITS = {"": 1, "k": 10**3, "n": 10**3, "ng": 10**3, "nghìn": 10**3, "ngàn": 
 _UNITS |= {"tr": 10**6, "triệu": 10**6, "trieu": 10**6, "mil": 10**6, "b": 10**9, "bn": 10**9, "t": 10**9}
 _UNITS |= {"tỷ": 10**9, "tỉ": 10**9, "ty": 10**9}
 _DAY_FIRST = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ T,]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
+_SINCE_1970 = re.compile(r"[0-9]{9,13}(?:\.[0-9]{1,6})?")
 _MILLISECONDS_FROM = 10**11
 
 
 def count(value: object) -> int | None:
     """A counter: never negative, never above `COUNT_MAX`; None if nobody can say."""
+    if type(value) is int:
+        return value if 0 <= value <= COUNT_MAX else min(max(value, 0), COUNT_MAX)
     if value is None or value is True or value is False:
         return None
     if isinstance(value, int | float):
@@ -58,7 +61,7 @@ def moment(value: object) -> datetime | None:
         text = value.strip()
         if not text or len(text) > _CHARS_MAX:
             return None
-        if not re.fullmatch(r"[0-9]{9,13}(?:\.[0-9]{1,6})?", text):
+        if not _SINCE_1970.fullmatch(text):
             return _dated(text)
         value = float(text)
     return _since_1970(value)

@@ -6,9 +6,13 @@ of modules makes a row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Protocol, TypedDict
+
+import msgspec
 
 from headrace.apps.smap.analytics.modules.posts import RawPost
 from headrace.core.errors import CallerError
@@ -63,8 +67,7 @@ class AspectSentiment(TypedDict):
     score: float
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct):
     """One post on its way through the modules."""
 
     post: RawPost
@@ -72,25 +75,25 @@ class Draft:
     text: str = ""
     language: str = UNKNOWN
     language_confidence: float = 0.0
-    sentences: list[Sentence] = field(default_factory=list)
-    hashtags: list[str] = field(default_factory=list)
-    mentions: list[str] = field(default_factory=list)
-    urls: list[str] = field(default_factory=list)
-    emails: list[str] = field(default_factory=list)
-    phones: list[str] = field(default_factory=list)
-    emojis: list[str] = field(default_factory=list)
+    sentences: list[Sentence] = []
+    hashtags: list[str] = []
+    mentions: list[str] = []
+    urls: list[str] = []
+    emails: list[str] = []
+    phones: list[str] = []
+    emojis: list[str] = []
     intent: str = OTHER
     intent_score: float = 0.0
     is_spam: bool = False
     spam_score: float = 0.0
-    spam_reasons: list[str] = field(default_factory=list)
-    keywords: list[str] = field(default_factory=list)
-    phrases: list[str] = field(default_factory=list)
-    aspects: list[str] = field(default_factory=list)
-    aspect_places: list[tuple[str, int, int]] = field(default_factory=list)
+    spam_reasons: list[str] = []
+    keywords: list[str] = []
+    phrases: list[str] = []
+    aspects: list[str] = []
+    aspect_places: list[tuple[str, int, int]] = []
     sentiment: str = NEUTRAL
     sentiment_score: float = 0.0
-    aspect_sentiments: dict[str, AspectSentiment] = field(default_factory=dict)
+    aspect_sentiments: dict[str, AspectSentiment] = {}
     reach: int = 0
     engagement: int = 0
     engagement_rate: float = 0.0
@@ -100,11 +103,9 @@ class Draft:
     risk: str = LOW
     risk_score: float = 0.0
 
-    def columns(self) -> dict[str, object]:
-        """What a row keeps of it, in plain values."""
-        post = self.post
-        told = {name: getattr(post, name) for name in _TOLD}
-        return {"post_id": post.id, **told, **{name: getattr(self, name) for name in _FOUND}}
+    def values(self) -> tuple[object, ...]:
+        """What a row keeps of it, in plain values, in the order of `COLUMNS`."""
+        return _told(self.post) + _found(self)
 
 
 class Module(Protocol):
@@ -120,17 +121,11 @@ class Module(Protocol):
     def apply(self, draft: Draft) -> None: ...
 
 
-_TOLD: tuple[str, ...] = ("platform", "author_id", "author_name", "followers", "likes", "comments", "shares", "views")
-_TOLD += ("published_at", "url")
-_FOUND: tuple[str, ...] = (
-    "text",
-    "language",
-    "hashtags",
-    "intent",
-    "intent_score",
-    "is_spam",
-    "spam_score",
-    "spam_reasons",
-)
-_FOUND += ("keywords", "phrases", "aspects", "sentiment", "sentiment_score", "aspect_sentiments")
+_TOLD: tuple[str, ...] = ("id", "platform", "author_id", "author_name", "followers", "likes", "comments", "shares")
+_TOLD += ("views", "url")
+_FOUND: tuple[str, ...] = ("text", "language", "hashtags", "intent", "intent_score", "is_spam", "spam_score")
+_FOUND += ("spam_reasons", "keywords", "phrases", "aspects", "sentiment", "sentiment_score", "aspect_sentiments")
 _FOUND += ("reach", "engagement", "engagement_rate", "impact", "risk")
+_told: Callable[[RawPost], tuple[object, ...]] = attrgetter(*_TOLD)
+_found: Callable[[Draft], tuple[object, ...]] = attrgetter(*_FOUND)
+COLUMNS = ("post_id", *_TOLD[1:], *_FOUND)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from headrace.apps.smap.analytics.modules.amounts import count, moment
 from headrace.core.errors import InvalidPayload
@@ -35,8 +36,7 @@ class InvalidPost(InvalidPayload):
         return InvalidPost, (self.rule, str(self))
 
 
-@dataclass(frozen=True, slots=True)
-class RawPost:
+class RawPost(msgspec.Struct, frozen=True):
     """What was collected. Counters are None where the platform does not tell them."""
 
     id: str
@@ -51,7 +51,7 @@ class RawPost:
     views: int | None = None
     published_at: datetime | None = None
     url: str | None = None
-    others: Mapping[str, object] = field(default_factory=dict)
+    others: Mapping[str, object] = {}
 
     @staticmethod
     def read(value: object) -> RawPost:
@@ -81,7 +81,14 @@ class RawPost:
 
 def storable(text: str) -> str:
     """The text without what UTF-8 or PostgreSQL cannot hold."""
-    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("\ufffd", text)
+    if "\x00" not in text:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            """Half a surrogate pair."""
+        else:
+            return text
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def _required(value: Mapping[object, object], name: str, chars_max: int) -> str:

@@ -56,27 +56,22 @@ CREATE TABLE IF NOT EXISTS smap_attempt (
 -- All results of a batch but those of deleted projects. In the order of the key, so that two batches wait for each
 -- other and never in a circle.
 INSERT INTO post_analytics
-       (project_id, minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes,
-        comments, shares, views, published_at, day, url, text, hashtags, intent, intent_score, is_spam,
-        spam_score, spam_reasons, keywords, phrases, aspects, sentiment, sentiment_score, aspect_sentiments,
-        reach, engagement, engagement_rate, impact, risk, crawled_at, analyzed_at, model_version)
-SELECT told.project_id, told.minio_path, told.post_id, told.platform, told.keyword, told.language,
-       told.author_id, told.author_name, told.followers, told.likes, told.comments, told.shares, told.views,
-       told.published_at, told.day, told.url, told.text, told.hashtags, told.intent, told.intent_score,
-       told.is_spam, told.spam_score, told.spam_reasons, told.keywords, told.phrases, told.aspects,
-       told.sentiment, told.sentiment_score, told.aspect_sentiments, told.reach, told.engagement,
-       told.engagement_rate, told.impact, told.risk, told.crawled_at, told.analyzed_at, told.model_version
-  FROM json_to_recordset(:rows::json) AS told
-       (project_id text, minio_path text, post_id text, platform text, keyword text, language text,
-        author_id text, author_name text, followers bigint, likes bigint, comments bigint, shares bigint,
-        views bigint, published_at timestamptz, day date, url text, text text, hashtags jsonb, intent text,
-        intent_score double precision, is_spam boolean, spam_score double precision, spam_reasons jsonb,
-        keywords jsonb, phrases jsonb, aspects jsonb, sentiment text, sentiment_score double precision,
-        aspect_sentiments jsonb, reach bigint, engagement bigint, engagement_rate double precision,
-        impact double precision, risk text, crawled_at text, analyzed_at timestamptz, model_version text)
- WHERE told.project_id <> ALL (ARRAY(SELECT project_id FROM smap_project
-                                      WHERE project_id = ANY (:projects::text[]) AND deleted_at IS NOT NULL))
- ORDER BY told.project_id, told.minio_path
+       (project_id, minio_path, keyword, crawled_at, published_at, day, analyzed_at, model_version, post_id,
+        platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
+        intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
+        sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk)
+SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz, (told ->> 5)::date,
+       (told ->> 6)::timestamptz, told ->> 7, told ->> 8, told ->> 9, told ->> 10, told ->> 11,
+       (told ->> 12)::bigint, (told ->> 13)::bigint, (told ->> 14)::bigint, (told ->> 15)::bigint,
+       (told ->> 16)::bigint, told ->> 17, told ->> 18, told ->> 19, told -> 20, told ->> 21,
+       (told ->> 22)::double precision, (told ->> 23)::boolean, (told ->> 24)::double precision, told -> 25,
+       told -> 26, told -> 27, told -> 28, told ->> 29, (told ->> 30)::double precision, told -> 31,
+       (told ->> 32)::bigint, (told ->> 33)::bigint, (told ->> 34)::double precision,
+       (told ->> 35)::double precision, told ->> 36
+  FROM jsonb_array_elements(:rows::jsonb) AS told
+ WHERE told ->> 0 <> ALL (ARRAY(SELECT project_id FROM smap_project
+                                 WHERE project_id = ANY (:projects::text[]) AND deleted_at IS NOT NULL))
+ ORDER BY told ->> 0, told ->> 1
     ON CONFLICT (project_id, minio_path) DO UPDATE
    SET post_id = EXCLUDED.post_id, platform = EXCLUDED.platform, keyword = EXCLUDED.keyword,
        language = EXCLUDED.language, author_id = EXCLUDED.author_id, author_name = EXCLUDED.author_name,

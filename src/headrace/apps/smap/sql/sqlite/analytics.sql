@@ -55,23 +55,18 @@ CREATE TABLE IF NOT EXISTS smap_attempt (
 -- name: upsert_post_analytics
 -- All results of a batch but those of deleted projects.
 INSERT INTO post_analytics
-       (project_id, minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes,
-        comments, shares, views, published_at, day, url, text, hashtags, intent, intent_score, is_spam,
-        spam_score, spam_reasons, keywords, phrases, aspects, sentiment, sentiment_score, aspect_sentiments,
-        reach, engagement, engagement_rate, impact, risk, crawled_at, analyzed_at, model_version)
-SELECT value ->> 'project_id', value ->> 'minio_path', value ->> 'post_id', value ->> 'platform',
-       value ->> 'keyword', value ->> 'language', value ->> 'author_id', value ->> 'author_name',
-       value ->> 'followers', value ->> 'likes', value ->> 'comments', value ->> 'shares', value ->> 'views',
-       value ->> 'published_at', value ->> 'day', value ->> 'url', value ->> 'text', value ->> 'hashtags',
-       value ->> 'intent', value ->> 'intent_score', value ->> 'is_spam', value ->> 'spam_score',
-       value ->> 'spam_reasons', value ->> 'keywords', value ->> 'phrases', value ->> 'aspects',
-       value ->> 'sentiment', value ->> 'sentiment_score', value ->> 'aspect_sentiments', value ->> 'reach',
-       value ->> 'engagement', value ->> 'engagement_rate', value ->> 'impact', value ->> 'risk',
-       value ->> 'crawled_at', value ->> 'analyzed_at', value ->> 'model_version'
+       (project_id, minio_path, keyword, crawled_at, published_at, day, analyzed_at, model_version, post_id,
+        platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
+        intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
+        sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
+       value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22,
+       value ->> 23, value ->> 24, value ->> 25, value ->> 26, value ->> 27, value ->> 28, value ->> 29,
+       value ->> 30, value ->> 31, value ->> 32, value ->> 33, value ->> 34, value ->> 35, value ->> 36
   FROM json_each(:rows)
- WHERE value ->> 'project_id' NOT IN (SELECT project_id FROM smap_project
-                                       WHERE project_id IN (SELECT value FROM json_each(:projects))
-                                         AND deleted_at IS NOT NULL)
+ WHERE value ->> 0 NOT IN (SELECT project_id FROM smap_project
+                            WHERE project_id IN (SELECT value FROM json_each(:projects)) AND deleted_at IS NOT NULL)
     ON CONFLICT (project_id, minio_path) DO UPDATE
    SET post_id = EXCLUDED.post_id, platform = EXCLUDED.platform, keyword = EXCLUDED.keyword,
        language = EXCLUDED.language, author_id = EXCLUDED.author_id, author_name = EXCLUDED.author_name,
