@@ -21,11 +21,12 @@ UNREADABLE = Fault("blob_unreadable", "the blob cannot be read, though others ca
 
 
 class Fetcher:
-    """`fetches` at a time for the whole process; a post of more than `post_bytes_max` is not read at all."""
+    """`fetches` at a time for the whole process, shared by `lanes` batches at a time: more readers than its share only
+    wake each other up. A post of more than `post_bytes_max` is not read at all."""
 
-    def __init__(self, blobs: Blobs, fetches: int, post_bytes_max: int) -> None:
+    def __init__(self, blobs: Blobs, fetches: int, post_bytes_max: int, lanes: int = 1) -> None:
         self._blobs, self._bytes_max = blobs, post_bytes_max
-        self._fetches = fetches
+        self._readers = max(1, fetches // lanes)
         self._turn = asyncio.Semaphore(fetches)
         self._readable = ""
 
@@ -73,7 +74,7 @@ class Fetcher:
                 async with self._turn:
                     await self._read(post, limit, large, unread)
 
-        await asyncio.gather(*(reader(waiting) for _ in range(min(len(posts), self._fetches))))
+        await asyncio.gather(*(reader(waiting) for _ in range(min(len(posts), self._readers))))
 
     async def _read(self, post: Post, limit: int, large: list[Post], unread: list[Post]) -> None:
         try:

@@ -81,7 +81,7 @@ def handler_of(world: World, accountant: Accountant, analysis: Analysis) -> Hand
         world.bus,
         accountant,
         Projects(world.database),
-        Fetcher(world.blobs, limits.fetches, limits.post_bytes_max),
+        Fetcher(world.blobs, limits.fetches, limits.post_bytes_max, world.settings.workers),
         analysis,
         Letters(world.bus),
         Suspects(world.database, str(uuid_utils.uuid7())),
