@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 from fastapi import APIRouter, FastAPI
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -24,6 +24,14 @@ class Thing(BaseModel):
 
     name: str = Field(min_length=1)
     parts: list[int] = []
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Thing:
+        if any(part < 0 for part in self.parts):
+            raise ValueError("parts[0] is under nothing")
+        if self.name == "hunter2":
+            raise ValueError("nobody is called so")
+        return self
 
 
 @dataclass
@@ -69,6 +77,10 @@ class Sample:
                 self.made.append(seed)
             self._fail_after()
             return JSONResponse({"id": seed, "call": self.calls}, 201, {"Location": f"/things/{seed}"})
+
+        @router.get("/things/{name}")
+        async def thing(name: str) -> str:
+            return name
 
         @router.get("/slow")
         async def slow() -> str:

@@ -17,6 +17,7 @@ from headrace.testing.contracts.idempotency import FIRST, MADE, SECOND, Idempote
 from headrace.testing.passage import ManualClock, ManualPassage
 
 THING = {"name": "a"}
+JSON = {"Content-Type": "application/json"}
 
 
 def keyed(key: str = "key-1") -> dict[str, str]:
@@ -129,6 +130,13 @@ async def test_a_refusal_is_an_answer_too(sample: Sample) -> None:
         second = await post(client)
     assert (first.status_code, second.status_code, sample.calls) == (409, 409, 1)
     assert first.content == second.content
+
+
+async def test_a_body_that_was_labelled_wrongly_may_come_again_under_its_key(sample: Sample) -> None:
+    async with sample.client() as client:
+        first = await post(client, json=None, content=b'{"name": "a"}')
+        second = await post(client, json=None, content=b'{"name": "a"}', headers={**keyed(), **JSON})
+    assert (first.status_code, second.status_code, sample.calls) == (415, 201, 1)
 
 
 @pytest.mark.parametrize("error", [After("died"), Unreachable("away"), RuntimeError("mistake")])

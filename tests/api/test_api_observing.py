@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from api_sample import Sample
+from api_sample import KEY, Sample
 from prometheus_client import CollectorRegistry
 
 from headrace.api import Limits
@@ -60,6 +60,24 @@ async def test_requests_are_counted_by_pattern_and_never_by_id(sample: Sample) -
     assert "headrace_http_request_duration_seconds_bucket" in text
 
 
+async def test_answers_before_the_route_are_counted_by_its_pattern_too(sample: Sample) -> None:
+    registry = CollectorRegistry()
+    async with sample.client(registry=registry, api_keys={"acme": KEY}) as client:
+        for name in ("a", "a", "b"):
+            headers = {"X-API-Key": KEY, "Idempotency-Key": "1"}
+            await client.post("/api/v1/things", json={"name": name}, headers=headers)
+        await client.get("/things/secret")
+        await client.head("/things", headers={"X-API-Key": KEY})
+
+    def count(method: str, route: str, status: str) -> float | None:
+        labels = {"service": "sample", "method": method, "route": route, "status": status}
+        return registry.get_sample_value("headrace_http_requests_total", labels)
+
+    # Made and told again, the key of another request, no key to come in, and a method that is answered by another.
+    assert (count("POST", "/things", "201"), count("POST", "/things", "422")) == (2, 1)
+    assert (count("GET", "/things/{name}", "401"), count("HEAD", "/things", "200")) == (1, 1)
+
+
 async def test_services_of_one_process_may_share_a_registry(sample: Sample) -> None:
     registry = CollectorRegistry()
     for _ in range(2):
@@ -77,3 +95,30 @@ async def test_openapi_describes_what_is_under_the_version(sample: Sample) -> No
     assert document["openapi"].startswith("3.1")
     assert {"/api/v1/things", "/api/v1/stream"} <= set(document["paths"])
     assert all(path.startswith("/api/v1/") for path in document["paths"])
+
+
+async def test_openapi_describes_errors_as_they_are_sent(sample: Sample) -> None:
+    async with sample.client() as client:
+        document = (await client.get("/api/v1/openapi.json")).json()
+        assert (await client.get("/api/v1/openapi.json")).json() == document
+        problem = (await client.post("/things", json={"name": ""})).json()
+    making, reading = document["paths"]["/api/v1/things"]["post"], document["paths"]["/api/v1/things/{name}"]["get"]
+    assert set(making["responses"]) == {"201", "400", "409", "413", "415", "422", "default"}
+    assert set(reading["responses"]) == {"200", "400", "404", "422", "default"}
+    for answer in (making["responses"]["422"], reading["responses"]["404"]):
+        assert answer["content"] == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    assert "HTTPValidationError" not in str(document)
+    schema = document["components"]["schemas"]["Problem"]
+    assert set(schema["required"]) <= set(problem) <= set(schema["properties"])
+
+
+async def test_openapi_names_the_idempotency_key_of_every_post(sample: Sample) -> None:
+    async with sample.client() as client:
+        paths = (await client.get("/api/v1/openapi.json")).json()["paths"]
+    keyed = {
+        (path, method)
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", ()))
+    }
+    assert keyed == {("/api/v1/things", "post")}

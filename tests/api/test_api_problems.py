@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from api_sample import Sample
 
@@ -85,6 +87,33 @@ async def test_what_is_not_there_is_a_problem_too(
     assert answer.json()["type"].endswith(kind)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "methods"),
+    [("PUT", "/things", "GET, HEAD, POST"), ("POST", "/api/v1/things/one", "GET, HEAD"), ("PUT", "/", "GET, HEAD")],
+)
+async def test_every_method_of_a_path_is_allowed(method: str, path: str, methods: str, sample: Sample) -> None:
+    async with sample.client() as client:
+        answer = await client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+
+
+@pytest.mark.parametrize("path", ["/things", "/api/v1/things/one", "/", "/healthz", "/nothing"])
+async def test_head_is_answered_as_get_without_a_body(path: str, sample: Sample) -> None:
+    async with sample.client() as client:
+        whole, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+@pytest.mark.parametrize("path", ["/stream", "/flood"])
+async def test_head_of_a_stream_ends_before_its_first_event(path: str, sample: Sample) -> None:
+    sample.gate.clear()
+    async with sample.client() as client:
+        head = await asyncio.wait_for(client.head(path), 10)
+    assert (head.status_code, head.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
+    assert (sample.pages, sample.entered.is_set()) == (0, False)
+
+
 async def test_what_does_not_fit_is_named_and_not_repeated(sample: Sample) -> None:
     async with sample.client() as client:
         answer = await client.post("/things", json={"name": "", "parts": [1, "hunter2"]})
@@ -93,14 +122,34 @@ async def test_what_does_not_fit_is_named_and_not_repeated(sample: Sample) -> No
     assert "hunter2" not in answer.text
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b'{"name": "a"'])
+@pytest.mark.parametrize(
+    ("thing", "where", "detail"),
+    [
+        ({"name": "a", "parts": [-1]}, "parts[0]", "parts[0] is under nothing"),
+        ({"name": "hunter2"}, "body", "body: nobody is called so"),
+    ],
+)
+async def test_what_is_wrong_with_the_whole_is_told_of_the_field_it_means(
+    thing: dict[str, object], where: str, detail: str, sample: Sample
+) -> None:
+    async with sample.client() as client:
+        problem = (await client.post("/things", json=thing)).json()
+    assert (problem["errors"][0]["where"], problem["detail"]) == (where, detail)
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b'{"name": "a"', b'{"name": "\xff"}', b"9" * 5_000])
 async def test_what_is_not_json_is_told_so(body: bytes, sample: Sample) -> None:
     async with sample.client() as client:
         answer = await client.post("/things", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["type"]) == (400, "urn:headrace:problem:not-json")
+    assert "UTF-8" in answer.json()["detail"]
 
 
-async def test_a_body_of_another_kind_is_not_taken_for_json(sample: Sample) -> None:
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
+async def test_a_body_of_another_kind_is_not_taken_for_json(kind: str | None, sample: Sample) -> None:
+    headers = {"Content-Type": kind} if kind else {}
     async with sample.client() as client:
-        answer = await client.post("/things", content=b'{"name": "a"}', headers={"Content-Type": "text/plain"})
-    assert (answer.status_code, sample.calls) == (422, 0)
+        answer = await client.post("/things", content=b'{"name": "a"}', headers=headers)
+    assert (answer.status_code, sample.calls) == (415, 0)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "Content-Type: application/json" in answer.json()["detail"]

@@ -1,8 +1,8 @@
 """The application: routes of a service inside everything that is the same for all services.
 
 From the outside in: counts → headers → answers to errors → who may come in → what comes in → repeats → answers to
-errors → time → the routes. Errors become answers in two places: what the handler raises is an answer that is kept for
-its repeat, what a door raises is not.
+errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is an answer that is
+kept for its repeat, what a door raises is not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from headrace.api.describing import Described
 from headrace.api.guarding import Guard, SafeHeaders
 from headrace.api.idempotency import Idempotency, MemoryIdempotency
 from headrace.api.limits import Deadline, Intake
 from headrace.api.observing import Observing, observing_routes
 from headrace.api.options import Options
 from headrace.api.problems import Answering, on_http_exception, on_invalid
+from headrace.api.routing import Heads, Routes
 from headrace.api.streaming import Streams
 
 PREFIX = "/api/v1"
@@ -30,7 +32,7 @@ def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
     """An ASGI application. Every router is there as it is and under `/api/v1`, where OpenAPI describes it; one that is
     not to be described (`include_in_schema=False`: pages for people) only as it is. The first that matches answers."""
     registry = options.registry or CollectorRegistry()
-    app = FastAPI(
+    app = Described(
         title=options.name,
         version=options.version,
         middleware=_layers(options, registry),
@@ -42,11 +44,14 @@ def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
     )
     app.state.options = options
     app.state.streams = Streams(options.limits.streams_max)
-    app.include_router(observing_routes(options, registry))
-    for router in routers:
+    app.state.routes = known = Routes()
+    known.add(app.routes)
+    for router in (observing_routes(options, registry), *routers):
         if router.include_in_schema:
             app.include_router(router, prefix=PREFIX)
+            known.add(router.routes, PREFIX)
         app.include_router(router, include_in_schema=False)
+        known.add(router.routes)
     return app
 
 
@@ -61,4 +66,5 @@ def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
         Middleware(Idempotency, store=store, limits=options.limits),
         Middleware(Answering),
         Middleware(Deadline, limits=options.limits),
+        Middleware(Heads),
     ]

@@ -6,7 +6,8 @@ between the two, the repeat runs the handler with the same seed, and its writes 
 meanwhile is told to wait (409) until the first has ended or, if its process died, its hold has passed; the first answer
 that is stored is the answer for ever, also of one that came late. Another body under the same key is refused (422).
 
-Kept are answers below 500: they say what the request means. After any other the key is free again, with its seed.
+Kept are answers below 500: they say what the request means. After any other the key is free again, with its seed. So it
+is after 415: how a body is labelled is not part of what makes two requests the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ KEY_CHARS_MAX = 255
 ANSWER_BYTES_MAX = 1_048_576
 ENTRIES_MAX = 10_000
 KEPT_S = 86_400.0
+UNSUPPORTED_TYPE = 415
 _KEPT_HEADERS = ("content-type", "location", "retry-after", "link")
 
 
@@ -133,7 +135,7 @@ class Idempotency:
         finally:
             holding.cancel()
         answer = recorder.answer()
-        if answer.status < 500 and len(answer.body) <= ANSWER_BYTES_MAX:
+        if answer.status < 500 and answer.status != UNSUPPORTED_TYPE and len(answer.body) <= ANSWER_BYTES_MAX:
             return await self.store.finish(attempt, answer)
         await self.store.release(attempt)
         return answer

@@ -6,6 +6,7 @@ caller learns that it is not its fault and when to come again.
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -19,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.api.routing import route_of, routes_of
 from headrace.core.errors import (
     CallerError,
     ClaimLost,
@@ -36,7 +38,10 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 ERRORS_MAX = 20
 TRACE_CHARS_MAX = 4_000
+UNREADABLE = "There was an error parsing the body"
+"""What the framework says of a body that is no UTF-8, or that holds a number of thousands of digits."""
 _NAMES = "urn:headrace:problem:"
+_FIELD = re.compile(r"(\w+)(?:\[\d+\]|\.\w+)*")
 
 log = structlog.get_logger("headrace.api")
 
@@ -135,21 +140,20 @@ def _tell(scope: Scope, problem: Problem, error: Exception, begun: bool) -> None
         log.warning("http.cut" if begun else "http.refused", **fields)
 
 
-def route_of(scope: Scope) -> str:
-    """The pattern that matched; never the path itself, which holds ids."""
-    return str(getattr(scope.get("route"), "path", "unmatched"))
-
-
 async def on_http_exception(request: Request, error: Exception) -> Response:
     """No such route, no such method, and what handlers raise in the framework's words."""
     assert isinstance(error, HTTPException)
+    if error.status_code == 400 and error.detail == UNREADABLE:
+        return _not_json().response(request.url.path)
     kinds = {404: "not-found", 405: "method-not-allowed"}
     details = {404: "there is nothing under this path", 405: f"{request.method} is not for this path"}
     status = error.status_code
     detail = details.get(status) if error.detail == HTTPStatus(status).phrase else str(error.detail)
-    problem = Problem(
-        status, kinds.get(status, "refused"), detail or HTTPStatus(status).phrase, headers=error.headers or {}
-    )
+    headers = dict(error.headers or {})
+    if status == 405 and (methods := routes_of(request.scope).methods(request.scope)):
+        # The framework names the methods of one route only.
+        headers["Allow"] = ", ".join(methods)
+    problem = Problem(status, kinds.get(status, "refused"), detail or HTTPStatus(status).phrase, headers=headers)
     return problem.response(request.url.path)
 
 
@@ -158,16 +162,39 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     if any(each["type"] == "json_invalid" for each in found):
-        return Problem(400, "not-json", "the body is not JSON").response(request.url.path)
-    errors = [{"where": _where(each["loc"]), "detail": _words(str(each["msg"]))} for each in found[:ERRORS_MAX]]
-    detail = "; ".join(f"{each['where']}: {each['detail']}" for each in errors[:3])
+        return _not_json().response(request.url.path)
+    if isinstance(error.body, bytes) and any(each["loc"][:1] == ("body",) for each in found):
+        # The framework has not looked into the body, because it was not told what it is.
+        detail = "the body was not sent as JSON: send it with Content-Type: application/json"
+        return Problem(415, "media-type", detail).response(request.url.path)
+    errors = [_told(each) for each in found[:ERRORS_MAX]]
+    detail = "; ".join(_sentence(**each) for each in errors[:3])
     return Problem(422, "invalid", detail, errors=errors).response(request.url.path)
 
 
+def _not_json() -> Problem:
+    return Problem(400, "not-json", "the body cannot be read as JSON in UTF-8")
+
+
+def _told(error: Mapping[str, Any]) -> dict[str, str]:
+    words = _words(str(error["msg"]))
+    whole = str((*error["loc"], "body")[0])
+    return {"where": _where(error["loc"]) or _named(words, error.get("input")) or whole, "detail": words}
+
+
 def _where(place: Sequence[int | str]) -> str:
-    kind, *rest = place or ("body",)
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest).lstrip(".")
-    return path or str(kind)
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[1:]).lstrip(".")
+
+
+def _named(words: str, given: object) -> str:
+    """What is wrong with several fields together is the whole's mistake; its words begin with the field they mean."""
+    name = _FIELD.match(words)
+    return name[0] if name and isinstance(given, Mapping) and name[1] in given else ""
+
+
+def _sentence(where: str, detail: str) -> str:
+    begins = _FIELD.match(detail)
+    return detail if begins and begins[0] == where else f"{where}: {detail}"
 
 
 def _words(message: str) -> str:

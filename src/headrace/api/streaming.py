@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from headrace.api.problems import Problem, later, route_of
+from headrace.api.problems import Problem, later
+from headrace.api.routing import route_of
 from headrace.core.errors import HeadraceError
 
 RETRY_MS = 2_000
