@@ -236,3 +236,50 @@ async def test_the_message_of_a_failed_post_is_kept_unless_it_is_swollen(account
     await account.accountant.settle([ItemEnd(P, item, ok=False, body=body) for item, body in bodies.items()])
     rows = await account.accountant._database.rows("truth_failed", project=P, after="", room=9)
     assert [(item, body and bytes(body)) for item, _, body in rows] == [("small", b"{}"), ("swollen", None)]
+
+
+async def test_a_post_that_fails_again_tells_why_it_did_this_time(account: Account) -> None:
+    await account.accountant.open(P)
+    for reason, body in (("blob_missing: none", b"{}"), ("blob_json: broken", b"[]")):
+        await account.accountant.settle([ItemEnd(P, "a", False, reason, body)])
+    rows = await account.world.database.rows("truth_failed", project=P, after="", room=2)
+    assert [(item, reason, bytes(body)) for item, reason, body in rows] == [("a", "blob_json: broken", b"[]")]
+    (truth,) = await look(account.world.database, [P])
+    assert (truth.settled, truth.failed) == (1, 1)
+    await account.settle("a")
+    await account.accountant.settle([ItemEnd(P, "a", False, "late", b"{}")])
+    assert await account.world.database.rows("truth_failed", project=P, after="", room=2) == []
+
+
+async def test_a_retry_long_after_the_end_lowers_the_errors(account: Account) -> None:
+    await account.accountant.open(P)
+    await account.settle("a", "b", ok=False)
+    await account.accountant.seal(P, 2)
+    await account.look_after(3)
+    await account.world.ledger.forget(P)
+    account.clock.forward(8 * 86_400)
+    await account.settle("a")
+    await account.settle("c", project="nobody's")
+    (truth,) = await look(account.world.database, [P])
+    assert (truth.status, truth.total, truth.done, truth.errors, truth.final_errors) == (DONE, 2, 2, 1, 2)
+    assert await account.accountant.progress(P) == {
+        "status": "DONE",
+        "total": 2,
+        "processed": 2,
+        "errors": 1,
+        "percent": 100.0,
+    }
+    assert account.told() == [completed_id(P)]
+
+
+async def test_a_post_that_had_failed_before_its_project_was_cancelled_stays_failed(account: Account) -> None:
+    """Its message comes again, and nobody analyses it."""
+    await account.accountant.open(P)
+    await account.settle("a", ok=False)
+    await account.accountant.seal(P, 2)
+    assert await account.accountant.cancel(P)
+    await account.accountant.settle([ItemEnd(P, item, True, "cancelled") for item in ("a", "b")])
+    await account.look_after(3)
+    assert await account.shown() == (DONE, 2, 2, 1)
+    (truth,) = await look(account.world.database, [P])
+    assert (truth.settled, truth.failed) == (2, 1)

@@ -285,6 +285,22 @@ async def test_a_counter_that_does_not_follow_from_new_rows_is_found_out(counted
         await check(parts, errors=0)
 
 
+@pytest.mark.parametrize("guard", [" AND told IS NULL", " AND excluded.reason IS NULL"])
+async def test_a_cancellation_that_lifts_a_failure_is_found_out(guard: str) -> None:
+    async def failed_and_rows(database: InlineDatabase) -> tuple[int, int]:
+        accountant = Accountant(Parts(database=database).world(), Clock())
+        await accountant.settle([ItemEnd("p", "a", False, "blob_missing", b"{}")])
+        await accountant.settle([ItemEnd("p", "a", True, "cancelled")])
+        (failed,) = database.one("SELECT failed FROM smap_project")
+        (rows,) = database.one("SELECT count(*) FROM smap_item WHERE state = 'failed'")
+        return failed, rows
+
+    text = InlineDatabase()._texts["truth_settle"]
+    assert text.count(guard) == 1
+    assert await failed_and_rows(InlineDatabase()) == (1, 1)
+    assert await failed_and_rows(InlineDatabase({"truth_settle": text.replace(guard, "")})) != (1, 1)
+
+
 class BlindLedger(MemoryLedger):
     """Adds as many as it is told of."""
 

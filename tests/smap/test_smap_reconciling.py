@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis.asyncio
+import structlog
 from prometheus_client import CollectorRegistry
 from smap_accounts import MemoryLedger
 from smap_reconciling_contract import Account, MemoryHash, P, ReconcilerContract
@@ -122,6 +123,55 @@ async def test_a_foreign_total_that_was_never_seen_raises_the_alarm() -> None:
     await account.look_after(13, every_s=60)
     assert account.metric("complete_but_not_sealed") == 1
     assert account.told() == []
+
+
+async def test_a_foreign_total_that_was_raised_in_the_lost_moment_raises_the_alarm() -> None:
+    """Its end is crossed at the smaller total, and that more have ended is seen by everybody."""
+    account = in_memory()
+    await account.foreign.set_project_total(2)
+    await account.look_after()
+    picture = account.parts.ledger.picture()
+    await account.foreign.set_project_total(3)
+    account.parts.ledger.lose(picture)
+    await account.look_after()
+    await account.foreign.crawled_everything()
+    await account.settle("a", "b")
+    await account.look_after(5)
+    assert account.metric("beyond_total") == 0
+    with structlog.testing.capture_logs() as told:
+        await account.settle("c")
+        await account.look_after(6)
+    assert account.metric("beyond_total") == 1
+    assert [(line["event"], line["log_level"]) for line in told] == [("project.more_than_its_total", "error")]
+
+
+async def test_posts_beyond_the_total_of_a_cancelled_project_are_no_alarm() -> None:
+    account = in_memory()
+    await account.foreign.set_project_total(2)
+    await account.accountant.cancel(P)
+    await account.settle("a", "b", "c")
+    with structlog.testing.capture_logs() as told:
+        await account.look_after(9)
+    assert account.metric("beyond_total") == 0
+    assert [line for line in told if line["log_level"] == "error"] == []
+
+
+async def test_posts_of_a_project_whose_opening_was_lost_raise_the_alarm_until_somebody_opens_it() -> None:
+    account = in_memory()
+    picture = account.parts.ledger.picture()
+    await account.foreign.init_project_state()
+    account.parts.ledger.lose(picture)
+    await account.settle("a")
+    await account.look_after(9, every_s=60)
+    assert account.metric("never_opened") == 0
+    with structlog.testing.capture_logs() as told:
+        await account.look_after(3, every_s=60)
+    assert account.metric("never_opened") == 1
+    assert [(line["event"], line["some"]) for line in told] == [("projects.never_opened", [P])]
+    await account.foreign.init_project_state()
+    await account.look_after(3)
+    assert account.metric("never_opened") == 0
+    assert (await account.shown())[2] == 1
 
 
 async def test_a_silent_foreign_collector_is_taken_to_be_through() -> None:

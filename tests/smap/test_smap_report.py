@@ -123,6 +123,29 @@ async def test_results_of_others_are_counted_without_their_rows(database: Databa
     assert (report.posts, report.platforms["tiktok"]["neutral"]) == (2, 1)
 
 
+async def test_results_of_others_are_counted_beside_ours(database: Database) -> None:
+    ours, *others = (post(number) for number in range(10))
+    await store(database, ours)
+    await Aggregator(database).handle(told(ours, *others))
+    report = await gather(database, "p")
+    assert report is not None
+    assert (report.posts, report.sentiments["positive"], report.risky) == (10, 4, 1)
+    assert {day: counted.total() for day, counted in report.days.items()} == {"2025-01-01": 1, "unknown": 9}
+    assert [row.path for row in report.top] == ["raw/tiktok/p/0.json"]
+    html = report_page(report)
+    assert headline(report) == "10 posts analysed so far: 40% positive, 30% negative."
+    assert ">unknown</text>" in html
+    assert "<dt>High risk</dt><dd>1</dd>" in html
+
+
+async def test_of_two_equal_counts_that_of_the_results_is_told(database: Database) -> None:
+    await store(database, *(post(number) for number in range(3)))
+    await Aggregator(database).handle(told(*(post(number, sentiment="negative") for number in range(3))))
+    report = await gather(database, "p")
+    assert report is not None
+    assert dict(report.sentiments) == {"positive": 1, "negative": 1, "neutral": 1}
+
+
 async def test_aggregates_follow_a_new_analysis(database: Database) -> None:
     posts = [post(number) for number in range(6)]
     await store(database, *posts)

@@ -6,7 +6,8 @@ sees, and the repeat ends where the first would have ended. The argument, step b
 
 1. *An item counts once.* It is a row by (project, path). `settled` and `failed` change by what the very same statement
    newly wrote, so a repeat, also of a transaction whose answer was lost, changes nothing. A failed item may become
-   done, nothing else ever changes; so the order of two settlements of one item does not matter.
+   done by an analysis, nothing else ever changes; so the order of two settlements of one item does not matter, but for
+   a failure and a cancellation, of which the first stays.
 2. *The ledger never runs ahead of the truth* and counts by membership: an item is in its set or not, whoever put it
    there. A settlement, its repeat and a rebuild from the truth therefore commute, and all of them may run at once. If
    the process dies between database and ledger, the message comes again; if it does not (a lost ledger, a hash that
@@ -58,6 +59,11 @@ class ItemEnd(msgspec.Struct, frozen=True):
     ok: bool = True
     reason: str = ""
     body: bytes | None = None
+
+    @property
+    def spared(self) -> bool:
+        """It counts as done, and the reason says why nobody analysed it."""
+        return self.ok and bool(self.reason)
 
     @property
     def kept_body(self) -> str | None:
@@ -156,10 +162,14 @@ class Accountant:
         ]
         if rows:
             steps = (*steps, ("truth_settle", {"rows": rows, "now": self._now()}))
+        if failed := [row for row in rows if not row["ok"]]:
+            steps = (*steps, ("truth_reasons", {"rows": failed}))
         if steps:
             await self._database.transact(*steps)
         for project, items in by_project.items():
-            await self._count(project, [End(item, end.ok) for item, end in items.items()])
+            failed_before = await self._failed_of(project, [item for item, end in items.items() if end.spared])
+            ends_of = [End(item, end.ok and item not in failed_before) for item, end in items.items()]
+            await self._count(project, ends_of)
 
     async def progress(self, project: str) -> dict[str, object] | None:
         """The specification's answer; after the ledger has forgotten the project, from the truth. None: no such."""
@@ -193,8 +203,25 @@ class Accountant:
         """Look at the line, and finish if that crossed it."""
         return await self._shown(project, lambda: self._ledger.settle(project, ()))
 
+    async def _failed_of(self, project: str, items: Sequence[str]) -> set[str]:
+        """Those that failed before. What is spared was not analysed again, so a failure stays one."""
+        if not items:
+            return set()
+        rows = await self._database.rows("truth_failed_of", project=project, items=tuple(items))
+        return {item for (item,) in rows}
+
     async def _count(self, project: str, ends: Sequence[End]) -> None:
-        await self._shown(project, lambda: self._ledger.settle(project, ends))
+        if await self._shown(project, lambda: self._ledger.settle(project, ends)) is None:
+            await self._keep_up(project)
+
+    async def _keep_up(self, project: str) -> None:
+        """It ended so long ago that the ledger shows it no more: what is read of it follows from the truth alone."""
+        (truth,) = await look(self._database, [project])
+        if truth.finished_at is not None and truth.deleted_at is None:
+            rows = [mirror_row(project, truth.standing())]
+            await self._database.transact(
+                ("truth_mirror", {"rows": rows, "now": self._now()}), ("truth_mirror_projects", {"rows": rows})
+            )
 
     async def _shown(self, project: str, call: Callable[[], Awaitable[Standing | None]]) -> Standing | None:
         """Tell the ledger; if it does not have the project, rebuild it first. Then do what follows from its answer."""
@@ -269,6 +296,6 @@ def _sorted_out(ends: Sequence[ItemEnd]) -> dict[str, dict[str, ItemEnd]]:
     found: dict[str, dict[str, ItemEnd]] = defaultdict(dict)
     for end in ends:
         items, name = found[end.project], item_name(end.item)
-        if name not in items or end.ok:
+        if name not in items or (end.ok and not end.spared):
             items[name] = end
     return found

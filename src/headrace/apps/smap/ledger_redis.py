@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from headrace.apps.smap.ledger import digest
 from headrace.apps.smap.ledger_redis_calls import RedisCalls, Script, script_named
-from headrace.apps.smap.ledger_redis_checks import check_settings, database_of, if_allowed, shown
+from headrace.apps.smap.ledger_redis_checks import check_settings, database_of, shown
 from headrace.apps.smap.values import End, Standing
 
 PROJECT_PREFIX = "smap:proj:"
@@ -108,8 +108,7 @@ class RedisLedger:
                 return sorted(name[len(PROJECT_PREFIX) :].decode(errors="replace") for name in found)
 
     async def era(self) -> str:
-        told = await if_allowed(self._calls, lambda redis: redis.info("server"))
-        return str(told.get("run_id", ""))
+        return str((await self._calls.ask(lambda redis: redis.info("server")))["run_id"])
 
     async def forget(self, project: str) -> None:
         await self._calls.ask(lambda redis: redis.unlink(*keys_of(project)))

@@ -6,11 +6,10 @@ A database number does not protect from eviction: `maxmemory-policy` is one sett
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from headrace.apps.smap.ledger_redis_calls import RedisCalls
@@ -51,9 +50,11 @@ def database_of(url: str) -> int:
 
 async def check_settings(calls: RedisCalls, where: str) -> None:
     """Refuse a server that throws keys away when its memory is full: a project's progress would vanish half way."""
-    policy = await _policy(calls)
-    if not policy:
-        raise OperatorError(f"{where} does not tell its maxmemory-policy", "allow the user INFO or CONFIG GET")
+    # INFO is asked for later, too: by the run id in it a restart is noticed, which may have lost a moment.
+    told = await _about_itself(calls)
+    policy = str(told.get("maxmemory_policy", ""))
+    if not policy or not told.get("run_id"):
+        raise OperatorError(f"{where} does not tell its maxmemory-policy and run_id", "allow the user INFO")
     if policy != KEEPS_EVERYTHING:
         raise UnsafeStore(
             f"{where} has maxmemory-policy {policy}: when its memory is full it removes keys, smap's counts among them",
@@ -62,19 +63,10 @@ async def check_settings(calls: RedisCalls, where: str) -> None:
         )
 
 
-async def _policy(calls: RedisCalls) -> str:
-    """By INFO, which more users may ask, or else by CONFIG."""
-    told = await if_allowed(calls, lambda redis: redis.info("memory"))
-    if "maxmemory_policy" in told:
-        return str(told["maxmemory_policy"])
-    told = await if_allowed(calls, lambda redis: redis.config_get("maxmemory-policy"))
-    return str(told.get("maxmemory-policy", ""))
-
-
-async def if_allowed(calls: RedisCalls, question: Callable[[Redis], Awaitable[Answers]]) -> Answers:
+async def _about_itself(calls: RedisCalls) -> Answers:
     """What Redis tells this user about itself; nothing if it may not ask."""
     try:
-        return await calls.ask(question)
+        return await calls.ask(lambda redis: redis.info())
     except OperatorError as error:
         if isinstance(error.__cause__, NoPermissionError):
             return {}

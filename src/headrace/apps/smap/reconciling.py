@@ -24,6 +24,7 @@ from headrace.apps.smap.reconciling_rules import (
     ON_ITS_WAY,
     Memory,
     View,
+    beyond_total,
     fingerprint,
     is_complete_but_open,
     is_stuck,
@@ -42,6 +43,7 @@ from headrace.core.errors import HeadraceError, StoreFull, TryAgain, Unreachable
 MIRROR_MAX = 1_000
 FINISHED_PER_LOOK = 500
 """Finished projects seldom change: beyond this number they take turns."""
+ORPHANS_MAX = 1_000
 SERVER_AWAY = (TryAgain, Unreachable, StoreFull)
 """No project can be put right then; any other error is that of one project."""
 log = structlog.get_logger("smap")
@@ -57,6 +59,7 @@ class Reconciler:
         self._told: Remembered[str] = Remembered()
         self._metrics = Metrics(world.registry)
         self._turn = Turn(world.engine)
+        self._orphans: list[str] = []
         self._looks = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -96,6 +99,18 @@ class Reconciler:
         if changed and await self._ledger.era() == era:
             await self._mirror(changed)
         self._metrics.show(views)
+        await self._count_orphans(now)
+
+    async def _count_orphans(self, now: datetime) -> None:
+        """Posts of a project that nobody opened are kept and counted nowhere. If nobody ever does, its opening was lost
+        with the second that Redis lost."""
+        rows = await self._database.rows("truth_orphans", before=now - NOT_SEALED, room=ORPHANS_MAX)
+        names = [name for (name,) in rows]
+        self._metrics.orphans.set(len(names))
+        if names and names != self._orphans:
+            hint = "open it again in Redis and it is counted, or headrace smap delete PROJECT"
+            log.error("projects.never_opened", count=len(names), some=names[:10], hint=hint)
+        self._orphans = names
 
     async def _standings(self, truths: Sequence[Truth]) -> list[tuple[Truth, Standing | None]]:
         """What the ledger shows of each, without those that it cannot read."""
@@ -200,6 +215,8 @@ class Reconciler:
             alarm, hint = "project.complete_but_not_sealed", f"headrace smap seal {project}"
         elif is_stuck(view):
             alarm, hint = "project.sealed_but_unfinished", "are its messages in a queue, or dead letters of the bus?"
+        elif memory.older is not None and beyond_total(view, memory.older.settled):
+            alarm, hint = "project.more_than_its_total", "a total was lost with Redis, or its collector miscounts"
         if alarm and memory.alarmed != alarm and view.seen is not None:
             log.error(alarm, project=project, total=view.seen.total, done=view.seen.done, hint=hint)
         memory.alarmed = alarm

@@ -12,8 +12,8 @@ from headrace.apps.smap.consuming import PASSING
 from headrace.core.errors import NotFound
 
 LEASE = "smap/reconciler"
-HOLD_S = 6.0
-RENEW_S = 2.0
+HOLD_S = 3.0
+RENEW_S = 1.0
 
 
 class Turn:

@@ -155,6 +155,15 @@ def is_stuck(view: View) -> bool:
     return seen is not None and seen.sealed and seen.status != DONE and still_for(view) >= NOT_MOVED
 
 
+def beyond_total(view: View, settled: int) -> int:
+    """How many more than its total have ended, so many of them by the truth: the total of a project that nobody adds to
+    is not what its collector meant. A cancelled one was cut off on purpose."""
+    truth, seen = view.truth, view.seen
+    if seen is None or not seen.sealed or truth.cancelled_at is not None:
+        return 0
+    return max(0, max(seen.done, settled) - seen.total)
+
+
 def is_told_late(finished_at: datetime, now: datetime) -> bool:
     """Whether the end should have been told by now. One in the future is of a clock that goes wrong."""
     return not timedelta() <= now - finished_at < ON_ITS_WAY

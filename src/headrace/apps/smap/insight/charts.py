@@ -35,7 +35,7 @@ def stacked_days(days: Shares) -> str:
                 parts.append(_bar(kind, (left + step * 0.1, bottom), step * 0.8, height, words))
         if index % max(1, len(names) // 8) == 0:
             place = f'x="{left + step / 2:.1f}" y="{DAY_HEIGHT - 8}" text-anchor="middle"'
-            parts.append(f"<text {place}>{escape(name[5:])}</text>")
+            parts.append(f"<text {place}>{escape(name if name == OTHER else name[5:])}</text>")
     return _picture("Posts per day by sentiment", DAY_HEIGHT, parts)
 
 

@@ -1,4 +1,4 @@
-"""What a report tells, gathered from the results themselves; from the aggregates where others keep the results."""
+"""What a report tells, gathered from the results themselves; counts from the aggregates where others keep results."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class Report:
     aspects: Shares = field(default_factory=dict)
     kinds: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     engagement: int = 0
+    risky: int = 0
     top: tuple[TopPost, ...] = ()
     failures: tuple[tuple[str, int, str], ...] = ()
     failed_tasks: tuple[tuple[str, str], ...] = ()
@@ -114,9 +115,7 @@ async def gather(database: Database, project: str) -> Report | None:
     if not found:
         return None
     name, keywords, date_range, status, total, done, errors, created_at, finished_at = found[0]
-    counts = await database.rows("report_counts", project=project)
-    if not counts:
-        counts = await database.rows("aggregate_rows", project=project)
+    counts = await _counts(database, project)
     crawl = await database.rows("crawl_report", project=project, after=-1, room=CRAWL_ROWS)
     return Report(
         name,
@@ -135,6 +134,7 @@ async def gather(database: Database, project: str) -> Report | None:
         aspects=_aspects(await database.rows("report_aspects", project=project)),
         kinds=_kinds(await database.rows("report_kinds", project=project)),
         engagement=sum(int(row[6]) for row in counts),
+        risky=sum(int(row[5]) for row in counts),
         top=tuple(TopPost(*row) for row in await database.rows("report_top", project=project, room=TOP_POSTS)),
         failures=tuple(
             (str(row[0]), int(row[1]), str(row[2]))
@@ -142,6 +142,14 @@ async def gather(database: Database, project: str) -> Report | None:
         ),
         failed_tasks=tuple(_failed(crawl))[:FAILED_TASKS_MAX],
     )
+
+
+async def _counts(database: Database, project: str) -> list[Row]:
+    """The rows of whoever has counted more posts. Others may keep their results elsewhere and only tell of them; the
+    results that are here say more of each post."""
+    results = await database.rows("report_counts", project=project)
+    told = await database.rows("aggregate_rows", project=project)
+    return max(results, told, key=lambda rows: sum(int(row[4]) for row in rows))
 
 
 def _sentiment(name: str) -> str:
@@ -158,7 +166,7 @@ def _sentiments(rows: Iterable[Row]) -> Counter[str]:
 def _shares(rows: list[Row], column: int) -> Shares:
     shares: Shares = {}
     for row in rows:
-        shares.setdefault(str(row[column]) or OTHER, Counter())[_sentiment(row[3])] += int(row[4])
+        shares.setdefault(str(row[column] or OTHER), Counter())[_sentiment(row[3])] += int(row[4])
     return shares
 
 

@@ -81,13 +81,12 @@ def _about(report: Report) -> str:
 
 
 def _tiles(report: Report) -> str:
-    risk = report.kinds.get("risk", {})
     tiles = [
         ("Status", report.status),
         ("Posts", f"{report.done:,} / {report.total:,}"),
         ("Failed", f"{report.errors:,} ({report.error_share:.1%})"),
         ("Engagement", f"{report.engagement:,}"),
-        ("High risk", f"{risk.get('HIGH', 0) + risk.get('CRITICAL', 0):,}"),
+        ("High risk", f"{report.risky:,}"),
         ("Spam", f"{report.kinds.get('spam', {}).get('spam', 0):,}"),
     ]
     inner = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in tiles)

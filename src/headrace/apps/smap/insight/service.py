@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -58,18 +58,24 @@ class InsightService:
 
         return [progress_routes(self._world), *report_routes(self._world)]
 
-    async def notice(self, project: str, notice_id: str) -> Notice | None:
-        """What is told of a project: the counts of its finish line; if somebody else crossed it just now, those that
-        the ledger shows. Nobody is told of one that was cancelled or deleted."""
+    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
+        """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
+        or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
         rows = await self._world.database.rows("notice_counts", project=project)
-        total, done, errors, finished, silent = rows[0] if rows else ("?", "?", "?", False, False)
+        total, done, errors, finished, silent = rows[0] if rows else (0, 0, 0, False, False)
         if silent:
             return None
-        standing = None if finished else await self._world.ledger.tally(project)
-        if standing is not None:
-            total, done, errors = standing.total, min(standing.done, standing.total), standing.errors
-        counts = {"total": total, "done": done, "errors": errors}
+        if finished:
+            counts: Mapping[str, int] = {"total": total, "done": done, "errors": errors}
+        else:
+            counts = told or await self._shown(project)
         return Notice(notice_id, project, counts, self._report_url(project))
+
+    async def _shown(self, project: str) -> dict[str, int]:
+        seen = await self._world.ledger.tally(project)
+        if seen is None:
+            return {}
+        return {"total": seen.total, "done": min(seen.done, seen.total), "errors": seen.errors}
 
     def _report_url(self, project: str) -> str:
         return f"{self._public_url}/projects/{quote(project, safe='')}/report" if self._public_url else ""

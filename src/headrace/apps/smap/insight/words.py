@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from headrace.apps.smap.insight.notifying import Notice
+from headrace.apps.smap.insight.notifying import COUNTS, Notice
 
 
 def subject(notice: Notice) -> str:
@@ -12,12 +12,13 @@ def subject(notice: Notice) -> str:
 
 
 def text(notice: Notice) -> str:
-    """A few lines for people; the numbers are those of the finish line."""
-    total, done, errors = (notice.counts[name] for name in ("total", "done", "errors"))
-    lines = [
-        f"Dự án {notice.project} đã phân tích xong: {done} / {total} bài, {errors} lỗi.",
-        f"Project {notice.project} is analysed: {done} of {total} posts, {errors} failed.",
-    ]
+    """A few lines for people; the numbers are those of the finish line, where they are known."""
+    vietnamese, english = f"Dự án {notice.project} đã phân tích xong", f"Project {notice.project} is analysed"
+    if notice.counts:
+        total, done, errors = (notice.counts[name] for name in COUNTS)
+        vietnamese += f": {done} / {total} bài, {errors} lỗi"
+        english += f": {done} of {total} posts, {errors} failed"
+    lines = [f"{vietnamese}.", f"{english}."]
     if notice.report_url:
         lines.append(f"Báo cáo / report: {notice.report_url}")
     return "\n".join(lines)

@@ -13,7 +13,9 @@ from headrace.apps.smap.completions import utc_now
 from headrace.apps.smap.database import Row
 from headrace.apps.smap.envelope import Collected, Malformed, collected, data_collected, read
 from headrace.apps.smap.project.outbox import Relay, adding
+from headrace.apps.smap.truth import look
 from headrace.apps.smap.world import World
+from headrace.core.errors import Conflict
 from headrace.ports import Event
 
 ROOM = 500
@@ -27,6 +29,10 @@ class Retrier:
 
     async def retry(self, project: str, seed: str) -> int:
         """Try every post again that is failed now; how many there are. The same again with the same seed adds none."""
+        (truth,) = await look(self._database, [project])
+        if truth.cancelled_at is not None:
+            # Nobody analyses its posts any more.
+            raise Conflict(f"project {project} was cancelled", "order it again")
         origin, after = f"retry/{project}/{seed}", ""
         while rows := await self._database.rows("truth_failed", project=project, after=after, room=ROOM):
             after = rows[-1][0]

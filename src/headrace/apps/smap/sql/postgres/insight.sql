@@ -21,10 +21,12 @@ CREATE TABLE IF NOT EXISTS smap_aggregate (
 );
 
 -- name: create_smap_notice
+-- `counts`: what the announcement said, if it did.
 CREATE TABLE IF NOT EXISTS smap_notice (
     project_id text NOT NULL,
     channel    text NOT NULL,
     notice_id  text NOT NULL,
+    counts     jsonb,
     state      text NOT NULL DEFAULT 'waiting',
     attempts   integer NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL,
@@ -100,28 +102,31 @@ SELECT day, platform, keyword, sentiment, posts, risky, engagement, impact
 
 -- name: notice_add
 -- One notice per project and channel, for ever.
-INSERT INTO smap_notice (project_id, channel, notice_id, due_at, created_at)
-SELECT :project, told.channel, told.notice_id, :now, :now
-  FROM jsonb_to_recordset(:rows) AS told (channel text, notice_id text)
+INSERT INTO smap_notice (project_id, channel, notice_id, counts, due_at, created_at)
+SELECT :project, told.channel, told.notice_id, told.counts, :now, :now
+  FROM jsonb_to_recordset(:rows) AS told (channel text, notice_id text, counts jsonb)
 ON CONFLICT (project_id, channel) DO NOTHING;
 
 -- name: notice_claim
--- Due notices are held until `until`; one whose sender vanished is due again then.
+-- Due notices are held until `until`; one whose sender vanished is due again then. While a project that we know goes on,
+-- nothing of it is due: somebody has announced its end too early. One that was cancelled or deleted has no end to await.
 UPDATE smap_notice AS notice
    SET due_at = :until, attempts = notice.attempts + 1
   FROM (SELECT project_id, channel
-          FROM smap_notice
+          FROM smap_notice AS waiting
          WHERE state = 'waiting' AND due_at <= :now
+           AND NOT EXISTS (SELECT 1 FROM smap_project AS known
+                            WHERE known.project_id = waiting.project_id AND known.status IS NOT NULL
+                              AND coalesce(known.finished_at, known.cancelled_at, known.deleted_at) IS NULL)
          ORDER BY due_at
          LIMIT :room
            FOR UPDATE SKIP LOCKED) AS due
  WHERE notice.project_id = due.project_id AND notice.channel = due.channel
-RETURNING notice.project_id, notice.channel, notice.notice_id, notice.attempts;
+RETURNING notice.project_id, notice.channel, notice.notice_id, notice.attempts, notice.counts;
 
 -- name: notice_counts
--- What is told of a project, whether its line is crossed, and whether nobody is to be told.
-SELECT coalesce(final_total, total), coalesce(final_done, done), coalesce(final_errors, errors),
-       finished_at IS NOT NULL, cancelled_at IS NOT NULL OR deleted_at IS NOT NULL
+-- What the finish row says, whether there is one, and whether nobody is to be told.
+SELECT final_total, final_done, final_errors, finished_at IS NOT NULL, cancelled_at IS NOT NULL OR deleted_at IS NOT NULL
   FROM smap_project
  WHERE project_id = :project;
 

@@ -89,7 +89,8 @@ UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawle
 
 -- name: truth_settle
 -- The counters follow from what this very statement changed, so that a repeat adds nothing. Rows are locked in the
--- order of their keys, those of projects last and for the shortest time.
+-- order of their keys, those of projects last and for the shortest time. What ended well for a reason was not analysed
+-- any more: that lifts no failure.
 WITH written AS (
   INSERT INTO smap_item AS kept (project_id, item, state, reason, body, settled_at)
   SELECT project, item, CASE WHEN ok THEN 'done' ELSE 'failed' END, reason, decode(body, 'hex'), :now
@@ -97,7 +98,7 @@ WITH written AS (
    ORDER BY project, item
       ON CONFLICT (project_id, item)
       DO UPDATE SET state = 'done', reason = EXCLUDED.reason, body = NULL, lifted_at = EXCLUDED.settled_at
-   WHERE kept.state = 'failed' AND EXCLUDED.state = 'done'
+   WHERE kept.state = 'failed' AND EXCLUDED.state = 'done' AND EXCLUDED.reason IS NULL
   RETURNING project_id, state, lifted_at
 ), changes AS (
   SELECT project_id, count(*) - count(lifted_at) AS settled,
@@ -108,6 +109,17 @@ INSERT INTO smap_project AS kept (project_id, settled, failed, created_at, moved
 SELECT project_id, settled, failed, :now, :now FROM changes ORDER BY project_id
     ON CONFLICT (project_id)
     DO UPDATE SET settled = kept.settled + EXCLUDED.settled, failed = kept.failed + EXCLUDED.failed
+
+-- name: truth_failed_of
+SELECT item FROM smap_item WHERE project_id = :project AND item = ANY (:items::text[]) AND state = 'failed'
+
+-- name: truth_reasons
+-- A post that failed again tells why it did this time; nothing is counted here. The rows are locked by `truth_settle`.
+UPDATE smap_item AS kept
+   SET reason = ended.reason, body = decode(ended.body, 'hex')
+  FROM jsonb_to_recordset(:rows) AS ended(project text, item text, reason text, body text)
+ WHERE kept.project_id = ended.project AND kept.item = ended.item AND kept.state = 'failed'
+   AND kept.reason IS DISTINCT FROM ended.reason
 
 -- name: truth_look
 SELECT project, status, coalesce(rank, -1), coalesce(account.total, 0), coalesce(account.done, 0),
@@ -124,6 +136,13 @@ SELECT project_id FROM smap_project WHERE announced_at IS NULL AND deleted_at IS
 SELECT project_id FROM smap_project WHERE finished_at > :since AND deleted_at IS NULL
  UNION
 SELECT project_id FROM smap_project WHERE deleted_at > :since
+
+-- name: truth_orphans
+-- Posts ended, and nobody ever opened their project.
+SELECT project_id FROM smap_project
+ WHERE announced_at IS NULL AND status IS NULL AND deleted_at IS NULL AND settled > 0 AND created_at < :before
+   AND NOT EXISTS (SELECT 1 FROM projects WHERE id = project_id)
+ ORDER BY project_id LIMIT :room
 
 -- name: truth_items
 SELECT item, state = 'done' FROM smap_item WHERE project_id = :project AND item > :after ORDER BY item LIMIT :room

@@ -88,11 +88,14 @@ SELECT value, :now, :now FROM json_each(:projects) WHERE true
 UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawled_at IS NULL
 
 -- name: truth_settle
--- The counters follow from what is about to change, and nobody else writes in between: a repeat adds nothing.
+-- The counters follow from what is about to change, and nobody else writes in between: a repeat adds nothing. What
+-- ended well for a reason was not analysed any more: that lifts no failure.
 INSERT INTO smap_project (project_id, settled, failed, created_at, moved_at)
 SELECT project, count(*) FILTER (WHERE state IS NULL),
-       count(*) FILTER (WHERE state IS NULL AND NOT ok) - count(*) FILTER (WHERE state = 'failed' AND ok), :now, :now
-  FROM (SELECT value ->> 'project' AS project, value ->> 'item' AS name, value ->> 'ok' AS ok FROM json_each(:rows))
+       count(*) FILTER (WHERE state IS NULL AND NOT ok)
+       - count(*) FILTER (WHERE state = 'failed' AND ok AND told IS NULL), :now, :now
+  FROM (SELECT value ->> 'project' AS project, value ->> 'item' AS name, value ->> 'ok' AS ok,
+               value ->> 'reason' AS told FROM json_each(:rows))
   LEFT JOIN smap_item ON project_id = project AND item = name
  GROUP BY project
     ON CONFLICT (project_id)
@@ -103,7 +106,19 @@ SELECT value ->> 'project', value ->> 'item', CASE WHEN value ->> 'ok' THEN 'don
   FROM json_each(:rows) WHERE true
     ON CONFLICT (project_id, item)
     DO UPDATE SET state = 'done', reason = excluded.reason, body = NULL, lifted_at = excluded.settled_at
- WHERE smap_item.state = 'failed' AND excluded.state = 'done'
+ WHERE smap_item.state = 'failed' AND excluded.state = 'done' AND excluded.reason IS NULL
+
+-- name: truth_failed_of
+SELECT item FROM smap_item
+ WHERE project_id = :project AND item IN (SELECT value FROM json_each(:items)) AND state = 'failed'
+
+-- name: truth_reasons
+-- A post that failed again tells why it did this time; nothing is counted here.
+UPDATE smap_item
+   SET reason = ended.value ->> 'reason', body = unhex(ended.value ->> 'body')
+  FROM json_each(:rows) AS ended
+ WHERE project_id = ended.value ->> 'project' AND item = ended.value ->> 'item' AND state = 'failed'
+   AND reason IS NOT ended.value ->> 'reason'
 
 -- name: truth_look
 SELECT asked.value, status, coalesce(rank, -1), coalesce(total, 0), coalesce(done, 0),
@@ -122,6 +137,13 @@ SELECT project_id FROM smap_project WHERE announced_at IS NULL AND deleted_at IS
 SELECT project_id FROM smap_project WHERE finished_at > :since AND deleted_at IS NULL
  UNION
 SELECT project_id FROM smap_project WHERE deleted_at > :since
+
+-- name: truth_orphans
+-- Posts ended, and nobody ever opened their project.
+SELECT project_id FROM smap_project
+ WHERE announced_at IS NULL AND status IS NULL AND deleted_at IS NULL AND settled > 0 AND created_at < :before
+   AND NOT EXISTS (SELECT 1 FROM projects WHERE id = project_id)
+ ORDER BY project_id LIMIT :room
 
 -- name: truth_items
 SELECT item, state = 'done' AS "ok [bool]" FROM smap_item
