@@ -20,7 +20,7 @@ simulate:
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills tests/silver/test_silver_proof.py tests/silver/test_silver_twin_kills.py
-	HEADRACE_TORTURE=10 $(PYTHON) -m pytest -q tests/smap tests/rabbitmq
+	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q tests/smap tests/rabbitmq
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 
 bench:
@@ -29,3 +29,4 @@ bench:
 	$(PYTHON) bench/tail.py --store sqlite --json
 	$(PYTHON) bench/silver.py --json
 	$(PYTHON) bench/smap.py --json
+	$(PYTHON) bench/smap_ledger.py --json

@@ -20,13 +20,13 @@ COMMAND_S_MAX = 60
 
 
 @pytest.fixture
-def own_modules() -> Iterator[None]:
+def own_modules(tmp_path: Path) -> Iterator[None]:
     """Forget afterwards what a test imported from its own directory."""
-    path, modules, environment = list(sys.path), set(sys.modules), dict(os.environ)
+    path, environment = list(sys.path), dict(os.environ)
     yield
     sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if not name.startswith(("headrace", "typer", "rich")) and "." not in name:
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(f"{tmp_path}{os.sep}"):
             del sys.modules[name]
     os.environ.clear()
     os.environ.update(environment)

@@ -74,12 +74,13 @@ async def test_deleting_twice_is_deleting(blobs: Blobs) -> None:
         "..",
         "a//b",
         "a/./b",
-        "a\\b",
         "a\nb",
         "a\x00b",
-        "~/x",
+        "a\x85b",
+        "a\u2028b",
+        "a\u2029b",
+        "a\ud800b",
         "é/" * 400 + "x",
-        "é" * 128,
     ],
 )
 async def test_a_path_that_leads_elsewhere_is_refused(blobs: Blobs, path: str) -> None:
@@ -91,6 +92,61 @@ async def test_a_path_that_leads_elsewhere_is_refused(blobs: Blobs, path: str) -
 
 def test_an_ordinary_path_is_itself() -> None:
     assert check_path("raw/tiktok/vid_888.json") == "raw/tiktok/vid_888.json"
+
+
+FOREIGN = ["raw/a\u00a0b.json", "raw/👩\u200d🚀.json", "raw/a\u200bb.json", "raw/%2e%2e/a+b?c#d&e.json"]
+NO_FILES = ["raw/a\\b.json", "a\\..\\b.json", "~/x.json", "~x"]
+LONG = f"raw/{'é' * 128}.json"
+
+
+@pytest.mark.parametrize("path", FOREIGN)
+async def test_a_path_of_somebody_elses_is_put_read_and_deleted(blobs: Blobs, path: str) -> None:
+    await put_read_and_deleted(blobs, path)
+    await blobs.put(path, b"x")
+    assert [found async for found in blobs.list("raw")] == [path]
+
+
+@pytest.mark.parametrize("path", NO_FILES)
+async def test_a_key_that_no_file_may_have_is_put_read_and_deleted_in_s3(s3_bucket: Bucket, path: str) -> None:
+    await put_read_and_deleted(Blobs(s3_bucket.url, keys(s3_bucket)), path)
+    whole = Blobs(s3_bucket.endpoint, keys(s3_bucket))
+    await put_read_and_deleted(whole, f"{s3_bucket.bucket}/{path}")
+    if "\\" in path:
+        with pytest.raises(WrongPath, match="bucket"):
+            await whole.get(f"{path.rpartition('/')[2]}/a.json", 10)
+
+
+async def put_read_and_deleted(blobs: Blobs, path: str) -> None:
+    await blobs.put(path, b"x")
+    assert await blobs.get(path, 10) == b"x"
+    await blobs.delete([path])
+    with pytest.raises(NotFound):
+        await blobs.get(path, 10)
+
+
+@pytest.mark.parametrize("path", [*NO_FILES, LONG])
+async def test_a_key_that_no_file_may_have_is_refused_in_a_directory(tmp_path: Path, path: str) -> None:
+    blobs = Blobs(tmp_path.as_uri(), {})
+    for asked in (blobs.get(path, 10), blobs.put(path, b"")):
+        with pytest.raises(WrongPath):
+            await asked
+
+
+async def test_a_key_that_the_server_cannot_keep_is_a_wrong_path_and_no_server_that_is_away(s3_bucket: Bucket) -> None:
+    """S3 itself takes segments of any length; servers that keep files do not, and they are the judges of that."""
+    assert check_path(LONG) == LONG
+    blobs = Blobs(s3_bucket.url, keys(s3_bucket))
+    await blobs.put("raw/a.json", b"x")
+    for asked in (blobs.get(LONG, 10), blobs.get(LONG, SMALL_BYTES + 1), blobs.put(LONG, b"x")):
+        with pytest.raises(WrongPath, match="takes no such path"):
+            await asked
+
+
+async def test_what_cannot_be_there_is_deleted(blobs: Blobs) -> None:
+    await blobs.put("raw/a.json", b"x")
+    await blobs.delete(["../up", "~\\x", LONG, "raw/a.json"])
+    with pytest.raises(NotFound):
+        await blobs.get("raw/a.json", 10)
 
 
 async def test_without_a_bucket_the_first_segment_names_it(s3_bucket: Bucket) -> None:

@@ -156,6 +156,14 @@ async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(emb
             assert site.asked().count("/gone") == 1
 
 
+async def test_a_feed_that_nobody_gave_an_address_is_a_task_that_failed(embedded: Settings) -> None:
+    async with collecting(environment_of(embedded)) as world:
+        await order(world, "addressless", keywords=["a"], targets=[{"platform": "news"}])
+        assert (await sealed(world, "addressless")).total == 0
+        ((_, state, _, error),) = await report(world, "addressless")
+        assert (state, "SMAP_CRAWLERS='news=feed:https://" in str(error)) == ("failed", True)
+
+
 async def test_the_cap_of_a_project_is_exact(embedded: Settings) -> None:
     wishes = {"SMAP_POSTS_MAX": "37", "SMAP_CRAWLERS": "*=simulated:posts=30&page=7"}
     async with collecting(environment_of(embedded, **wishes)) as world:

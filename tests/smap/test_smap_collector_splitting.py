@@ -46,6 +46,12 @@ def test_every_address_is_a_task_of_its_own() -> None:
     assert [task.url for task in tasks] == ["https://a.example/1", "https://a.example/2"]
 
 
+def test_a_search_knows_whether_the_project_names_addresses_there_too() -> None:
+    targets = [{"url": "https://a.example/feed.xml"}, {"platform": "news"}]
+    searches = [task for task in tasks_of(keywords=["x"], targets=targets) if not task.url]
+    assert [(task.platform, task.beside) for task in searches] == [("feed", True), ("news", False)]
+
+
 def test_a_project_that_names_no_platform_is_searched_everywhere() -> None:
     assert [(task.platform, task.day) for task in tasks_of(keywords=["x"])] == [("tiktok", ""), ("youtube", "")]
 

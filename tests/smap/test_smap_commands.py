@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,7 +15,9 @@ import pytest
 from smap_processes import Running, Town, town
 from waiting import until
 
+from headrace.apps.smap.project.desk import desk_of
 from headrace.apps.smap.settings import Settings
+from headrace.apps.smap.world import open_world
 
 ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -111,9 +114,47 @@ def test_what_cannot_work_is_refused_with_words_and_a_code(failing: Failing, tmp
     assert (code, "SMAP_HOME" in words) == (1, True)
     code, words = failing("create", "VinFast", "--days", "2025-02-30..2025-03-01")
     assert (code, "date_range" in words or "2025-02-30" in words) == (2, True)
+    code, words = failing("create", "VinFast", "--days", "2025-01-05..2025-01-02")
+    assert (code, words.startswith("headrace: date_range ends ")) == (2, True)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "retry", "rerun"])
+def test_a_project_that_is_finished_is_sealed_already(working: Working, failing: Failing) -> None:
+    project = working(*ORDER).strip()
+    first = json.loads(working("seal", project, "--json"))
+    assert (first["status"], first["total"]) == ("DONE", 0)
+    for more in ((), ("--total", "5")):
+        assert "it is finished already, DONE: 0 of 0 posts" in working("seal", project, *more)
+        assert json.loads(working("seal", project, *more, "--json")) == first
+    code, words = failing("seal", "nobody", "--total", "5")
+    assert (code, "there is no project nobody" in words) == (3, True)
+
+
+def test_what_cannot_be_cancelled_or_tried_again_stays_as_it_is(
+    working: Working, failing: Failing, embedded: Settings
+) -> None:
+    here = {"SMAP_HOME": str(embedded.home)}
+    project = working(*ORDER).strip()
+    assert working("cancel", project) == "cancelled\n"
+    code, words = failing("retry", project, **here)
+    assert (code, "was cancelled" in words) == (4, True)
+
+    finished = working(*ORDER).strip()
+    working("seal", finished)
+
+    async def every_hour() -> None:
+        async with open_world(embedded) as world:
+            await desk_of(world).scheduler.set(finished, 3_600)
+
+    async def planned() -> bool:
+        async with open_world(embedded) as world:
+            return await desk_of(world).scheduler.get(finished) is not None
+
+    asyncio.run(every_hour())
+    code, _ = failing("cancel", finished, **here)
+    assert (code, asyncio.run(planned())) == (4, True)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry", "rerun", "seal"])
 def test_a_project_that_nobody_knows_is_not_found(failing: Failing, verb: str) -> None:
     code, words = failing(verb, "nobody")
     assert (code, "there is no project nobody" in words) == (3, True)

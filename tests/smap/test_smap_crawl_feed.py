@@ -96,8 +96,13 @@ async def test_the_address_of_a_target_gives_its_posts_of_all_the_days(site: Sit
     assert [(post["id"], post["keyword"]) for post in posts] == [("g1", "VinFast"), ("g2", "VinFast"), ("g3", "")]
 
 
-async def test_a_feed_without_a_place_to_search_finds_nothing_there() -> None:
-    assert await pages_of("") == []
+async def test_a_search_without_an_address_to_search_is_a_task_that_failed() -> None:
+    with pytest.raises(CrawlFailed, match="no address is configured for news: SMAP_CRAWLERS='news=feed:https://"):
+        await pages_of("")
+
+
+async def test_a_search_beside_addresses_of_the_project_finds_nothing_and_does_not_fail() -> None:
+    assert await pages_of("", CrawlTask("p", "t", "rss", "VinFast", beside=True)) == []
 
 
 async def test_lines_of_json_keep_their_own_fields_and_what_is_broken(site: Site) -> None:

@@ -84,6 +84,7 @@ def test_a_post_has_the_agreed_shape(platform: str) -> None:
         assert (post["platform"], post["keyword"], post["simulated"]) == (platform, "VinFast", True)
         assert post["text"].strip()
         assert {"id", "name", "followers"} == set(post["author"])
+        assert post["author"]["name"].endswith(" (simulated)")
         assert all(isinstance(post["metrics"][name], int) for name in ("likes", "comments", "shares", "views"))
         assert post["published_at"].startswith("2025-01-02T")
         assert post["url"].startswith("https://")

@@ -38,7 +38,8 @@ def body(document: object) -> bytes:
 )
 def test_every_form_of_a_collected_post_is_read(document: dict[str, Any]) -> None:
     read = envelope.collected(envelope.read(body(document)))
-    assert read == Collected("proj_abc", "raw/tiktok/vid_888.json", "tiktok", "...")
+    beside = {name: document[name] for name in document if name == "project_id"} if "payload" in document else {}
+    assert read == Collected("proj_abc", "raw/tiktok/vid_888.json", "tiktok", "...", beside=beside)
 
 
 def test_the_flat_form_needs_nothing_but_the_project() -> None:
@@ -51,6 +52,16 @@ def test_fields_that_only_others_know_are_kept() -> None:
     assert read.rest == {"lang": "vi", "deep": [1, {"a": None}]}
     told = json.loads(envelope.data_collected(read, AT).body)["payload"]
     assert told == {**POST, "lang": "vi", "deep": [1, {"a": None}]}
+
+
+def test_fields_beside_the_payload_are_kept_there_and_name_nothing_of_ours() -> None:
+    beside = {"tenant": "t1", "schema": {"v": 2}}
+    given = {"event_id": "theirs", "timestamp": "then", "payload": POST, **beside}
+    read = envelope.collected(envelope.read(body(given)))
+    event = envelope.data_collected(read, AT, again="1")
+    told = {"event_id": event.event_id, "timestamp": "2025-11-29T10:00:00.000Z", "payload": POST, **beside}
+    assert json.loads(event.body) == told
+    assert event.event_id != "theirs"
 
 
 @pytest.mark.parametrize(

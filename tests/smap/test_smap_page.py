@@ -14,6 +14,7 @@ from pages import ROOT, Reader
 from headrace.apps.smap.database import statements
 
 PAGE = "docs/smap.md"
+SETTING = re.compile(r"\bSMAP_[A-Z0-9_]*[A-Z0-9]\b")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -45,3 +46,16 @@ def test_the_columns_that_the_page_names_are_there(table: str, dialect: str) -> 
     made = statements(dialect)[f"create_{table}"]
     columns = re.findall(r"^ +([a-z_]+) +(?i:text|int|bigint|real|double|json|time|date|bool)", made, re.MULTILINE)
     assert columns == [name.strip() for name in named[1].split(",")]
+
+
+def test_every_setting_that_is_read_is_on_the_page() -> None:
+    """And no other: one that nobody reads would be set for nothing."""
+    sources = sorted((ROOT / "src/headrace/apps/smap").rglob("*.py"))
+    read = {name for source in sources for name in SETTING.findall(source.read_text("utf-8"))}
+    assert read > {"SMAP_HOME", "SMAP_CRAWL_BACKOFF_S"}
+    assert set(SETTING.findall((ROOT / PAGE).read_text("utf-8"))) == read
+
+
+def test_what_the_commands_of_the_page_leave_is_no_source() -> None:
+    ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
+    assert {"/smap-data/", "/demo/"} <= set(ignored)

@@ -100,6 +100,14 @@ async def test_another_form_is_refused(form: str, office: Office) -> None:
     assert (answer.status_code, "csv, xlsx, parquet" in answer.text) == (400, True)
 
 
+@pytest.mark.parametrize("form", ["CSV", "Xlsx", "PARQUET"])
+async def test_a_form_is_known_however_it_is_typed(form: str, office: Office) -> None:
+    project = await office.make()
+    answer = await office.client.get(f"/projects/{project}/export", params={"format": form})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-disposition"] == f'attachment; filename="{project}.{form.lower()}"'
+
+
 async def peak_of(office: Office, project: str, form: str) -> int:
     tracemalloc.start()
     try:
@@ -131,3 +139,17 @@ def test_a_sheet_that_is_full_is_followed_by_another() -> None:
     assert [sheet.max_row - 1 for sheet in sheets] == [3, 3, 2]
     rows = [row for sheet in sheets for row in sheet.iter_rows(min_row=2, values_only=True)]
     assert rows == [row for number in range(4) for row in (("x", number), ("y", -0.5))]
+
+
+def test_days_that_a_spreadsheet_cannot_count_are_texts() -> None:
+    file = io.BytesIO()
+    book = Workbook(file, ("time", "day"))
+    last, first = datetime(1900, 2, 28, 23, 59, 59, tzinfo=UTC), datetime(1900, 3, 1, tzinfo=UTC)
+    book.add([(datetime(1, 1, 1, tzinfo=UTC), date(1, 1, 1)), (last, last.date()), (first, first.date())])
+    book.close()
+    rows = list(openpyxl.load_workbook(file).worksheets[0].iter_rows(min_row=2, values_only=True))
+    assert rows == [
+        ("0001-01-01 00:00:00", "0001-01-01"),
+        ("1900-02-28 23:59:59", "1900-02-28"),
+        (datetime(1900, 3, 1), datetime(1900, 3, 1)),
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from smap_office import EXAMPLE, Office, open_office
 
+from headrace.apps.smap.collector.splitting import read_order
 from headrace.apps.smap.settings import Settings
 
 
@@ -37,6 +38,18 @@ async def test_the_example_of_the_specification_is_a_project(office: Office) -> 
     assert event["topic"] == "project.created"
     assert event["event_id"].startswith("evt_")
     assert event["payload"] == {"project_id": made["id"], **EXAMPLE}
+
+
+@pytest.mark.parametrize("target", [{"platform": "tiktok"}, {"url": "https://www.tiktok.com/@vinfast"}])
+async def test_a_target_is_told_with_both_fields_and_means_the_same(office: Office, target: dict[str, str]) -> None:
+    """A collector that was written from the specification reads `target["url"]` whether one was given or not."""
+    project = await office.make(targets=[target], date_range=None)
+    await office.desk.relay.relay()
+    (event,) = await office.events()
+    payload = event["payload"]
+    assert payload["targets"] == [{"platform": "", "url": "", **target}]
+    assert payload["date_range"] == []
+    assert read_order(project, payload) == read_order(project, {**payload, "targets": [target]})
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -75,7 +75,7 @@ async def test_people_order_watch_and_delete_projects_in_a_browser(
             (made, _) = (await office.client.get("/projects")).json()["items"]
             assert made["targets"] == [
                 {"platform": "tiktok", "url": "https://www.tiktok.com/@a"},
-                {"platform": "youtube"},
+                {"platform": "youtube", "url": ""},
             ]
             for width in (360, 1_280):
                 await asyncio.to_thread(browser.narrow, width)

@@ -209,6 +209,20 @@ async def test_failed_posts_are_tried_again_and_the_errors_shrink(office: Office
     assert {event["topic"] for event in await office.events()} == {"data.collected"}
 
 
+async def test_a_retried_message_keeps_what_only_others_know_of_it(office: Office) -> None:
+    project = await office.make()
+    payload = {"project_id": project, "platform": "TIKTOK", "minio_path": "raw/x.json", "crawled_at": "-", "shard": 7}
+    body = json.dumps({"event_id": "theirs", "tenant": "t1", "payload": payload}).encode()
+    await office.desk.accountant.settle([ItemEnd(project, "raw/x.json", False, "invalid_json", body)])
+    await office.desk.relay.relay()
+    await office.events()
+    assert (await office.client.post(f"/projects/{project}/retry")).json()["retried"] == 1
+    await office.desk.relay.relay()
+    (event,) = await office.events()
+    assert (event["tenant"], event["payload"]) == ("t1", payload)
+    assert event["event_id"] != "theirs"
+
+
 async def test_posts_of_a_cancelled_project_are_not_tried_again(office: Office) -> None:
     project = await office.make()
     await office.desk.accountant.settle([ItemEnd(project, "raw/a.json", False, "invalid_json")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -78,3 +79,26 @@ async def test_every_value_is_found_in_its_column(
     (stored,) = await database.rows("project_results", project="p", after="", room=2)
     await database.close()
     assert dict(zip(NAMES, stored, strict=True)) == {**STORED, "model_version": modules.model_version}
+
+
+@pytest.mark.parametrize(
+    ("told", "written", "kept"),
+    [
+        ("of the message", "of the post", "of the message"),
+        ("", "of the post", "of the post"),
+        (" ", "of the post", "of the post"),
+        ("", "a\0b" + "c" * 200, "a\ufffdb" + "c" * 197),
+        ("", "\ud800", "\ufffd"),
+        *(("", wrong, "keywords") for wrong in ("", "  ", None, 7, ["of the post"], {"a": 1})),
+    ],
+)
+def test_a_post_is_kept_under_the_keyword_it_was_found_by(told: str, written: object, kept: str) -> None:
+    """Also where its text does not hold it: what was searched for stands in the post that a crawler wrote."""
+    raw = json.dumps({**RAW, "keyword": written}).encode()
+    ((found, fault),) = analyse(Pipeline([Distinct()]), [Work("p", "a/b.json", raw, told)], NOW)
+    assert found is not None, fault
+    assert msgspec.json.decode(found.row)[COLUMNS.index("keyword")] == kept
+
+
+def test_a_post_without_any_keyword_has_none() -> None:
+    assert msgspec.json.decode(analysed_to_nothing())[COLUMNS.index("keyword")] == ""

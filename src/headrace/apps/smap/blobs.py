@@ -4,13 +4,15 @@
     SMAP_S3_URL=https://host:port             no bucket: the first segment of each path names it
     SMAP_S3_URL=file:///directory             a directory
 
-A path comes from messages of anybody: what could leave its directory or hide in a log is refused, not repaired.
+A path comes from messages of anybody: what could leave its place or break a line of a log is refused, not repaired.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import unicodedata
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +31,11 @@ SMALL_BYTES = 1_048_576
 TIMEOUT_S = 30
 _ATTEMPTS = 3
 _FORMS = "http(s)://host:port/bucket or file:///directory"
+_CONTROLS = frozenset(("Cc", "Cs", "Zl", "Zp"))
+"""Control characters, half surrogates and the two separators that end a line."""
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_NO_KEY = re.compile("(?:<Code>|code: )(?:KeyTooLongError|XMinioInvalidObjectName|XMinioInvalidResourceName)")
+"""What servers say that keep keys as files, and could not make one of this."""
 
 
 class WrongPath(CallerError):
@@ -36,15 +43,25 @@ class WrongPath(CallerError):
 
 
 def check_path(path: str) -> str:
-    """The path itself if it may be a blob's: relative, without `..`, nothing unprintable in it."""
-    if path.startswith(("/", "~")) or "\\" in path or not path.isprintable():
-        raise WrongPath("the path is absolute, or holds a character that a path may not have")
-    segments = [segment.encode() for segment in path.split("/")]
-    if any(segment in (b"", b".", b"..") for segment in segments):
+    """The path itself if it may be the key of a blob: relative, without `..`, without control characters.
+
+    S3 would also take empty segments and `.`; the client library cannot ask for them, so they are refused here.
+    """
+    if path.startswith("/") or not (path.isprintable() or _CONTROLS.isdisjoint(map(unicodedata.category, path))):
+        raise WrongPath("the path is absolute, or holds a control character")
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
         raise WrongPath("the path is empty, or holds an empty segment, . or ..")
-    if len(path.encode()) > PATH_BYTES_MAX or max(map(len, segments)) > SEGMENT_BYTES_MAX:
-        limits = f"PATH_BYTES_MAX = {PATH_BYTES_MAX:,}, SEGMENT_BYTES_MAX = {SEGMENT_BYTES_MAX}"
-        raise WrongPath(f"the path is longer than stores take ({limits})")
+    if len(path.encode()) > PATH_BYTES_MAX:
+        raise WrongPath(f"the path is over PATH_BYTES_MAX = {PATH_BYTES_MAX:,}")
+    return path
+
+
+def check_file(path: str) -> str:
+    """The path itself if it may also be a file's below a directory, on any system."""
+    if check_path(path).startswith("~") or "\\" in path:
+        raise WrongPath("the path begins with ~ or holds a backslash, which no file of ours may")
+    if max(len(segment.encode()) for segment in path.split("/")) > SEGMENT_BYTES_MAX:
+        raise WrongPath(f"a segment of the path is over SEGMENT_BYTES_MAX = {SEGMENT_BYTES_MAX}, which files have")
     return path
 
 
@@ -140,19 +157,15 @@ class Blobs:
         return data
 
     async def delete(self, paths: Iterable[str]) -> None:
-        """Remove blobs; one that is not there is removed."""
+        """Remove blobs; one that is not there is removed, and so is one that cannot be there."""
         import obstore
 
         turn = asyncio.Semaphore(DELETES_AT_ONCE)
 
         async def one(path: str) -> None:
-            store, key = self._place(path)
             async with turn:
-                try:
-                    with self._words(path):
-                        await obstore.delete_async(store, key)
-                except NotFound:
-                    return
+                with contextlib.suppress(NotFound, WrongPath), self._words(path):
+                    await obstore.delete_async(*self._place(path))
 
         await asyncio.gather(*(one(path) for path in paths))
 
@@ -182,12 +195,15 @@ class Blobs:
                 await self.get(f"{bucket}headrace/answers", 1)
 
     def _place(self, path: str) -> tuple[Any, str]:
-        check_path(path)
-        if self._directory or self.bucket:
-            return self._store(self.bucket), path
-        bucket, _, key = path.partition("/")
+        if self._directory:
+            return self._store(""), check_file(path)
+        if self.bucket:
+            return self._store(self.bucket), check_path(path)
+        bucket, _, key = check_path(path).partition("/")
         if not key:
             raise WrongPath(f"{path!r} names a bucket and no blob in it")
+        if not _BUCKET.fullmatch(bucket):
+            raise WrongPath(f"{path!r} begins with what is no name of a bucket")
         return self._store(bucket), key
 
     def _store(self, bucket: str) -> S3Store | LocalStore:
@@ -254,4 +270,8 @@ class Blobs:
         except (BaseError, OSError) as error:
             if "Not a directory" in str(error):
                 raise NotFound(f"there is no blob {path}") from None
+            if _NO_KEY.search(str(error).replace(path, "")):
+                raise WrongPath(
+                    f"{self._endpoint} takes no such path: a segment of it is too long or has no meaning there"
+                ) from None
             raise Unreachable(f"blobs cannot be reached: {str(error).splitlines()[0][:300]}") from None

@@ -52,16 +52,19 @@ class Message(msgspec.Struct, frozen=True):
     payload: Mapping[str, Any]
     event_id: str = ""
     timestamp: str = ""
+    beside: Mapping[str, Any] = {}
+    """What else stands beside the payload."""
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """A raw post lies at `minio_path`. `rest` are fields of the payload that only others know."""
+    """A raw post lies at `minio_path`. What only others know is kept: `rest` in the payload, `beside` beside it."""
 
     project: str
     minio_path: str
     platform: str = ""
     crawled_at: str = ""
     rest: Mapping[str, Any] = {}
+    beside: Mapping[str, Any] = {}
 
 
 def read(body: bytes) -> Message:
@@ -70,17 +73,18 @@ def read(body: bytes) -> Message:
         document = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed("event_json", f"not a JSON object: {error}") from None
-    payload = document.get("payload")
+    payload, event_id, timestamp = (document.pop(name, None) for name in ("payload", "event_id", "timestamp"))
+    beside = document
     if not isinstance(payload, dict):
         if "project_id" not in document:
             raise Malformed("event_payload", "neither a payload nor a project_id")
-        payload = {name: value for name, value in document.items() if name not in ("event_id", "timestamp", "payload")}
-    project = payload.get("project_id", document.get("project_id"))
+        payload, beside = document, {}
+    project = payload.get("project_id", beside.get("project_id"))
     if not isinstance(project, str) or not project.strip():
         raise Malformed("event_project", "no project_id")
     if len(project) > PROJECT_CHARS_MAX or not project.isprintable():
         raise Malformed("event_project", f"project_id is not a printable text of at most {PROJECT_CHARS_MAX}")
-    return Message(project, payload, _text(document.get("event_id")), _text(document.get("timestamp")))
+    return Message(project, payload, _text(event_id), _text(timestamp), beside)
 
 
 def collected(message: Message) -> Collected:
@@ -90,9 +94,8 @@ def collected(message: Message) -> Collected:
     if not isinstance(path, str) or not path:
         raise Malformed("event_path", "no minio_path")
     rest = {name: value for name, value in payload.items() if name not in _COLLECTED}
-    return Collected(
-        message.project, path, _text(payload.get("platform")).lower(), _text(payload.get("crawled_at")), rest
-    )
+    platform, crawled_at = _text(payload.get("platform")).lower(), _text(payload.get("crawled_at"))
+    return Collected(message.project, path, platform, crawled_at, rest, message.beside)
 
 
 def project_created(project: str, payload: Mapping[str, Any], at: datetime) -> Event:
@@ -109,7 +112,8 @@ def data_collected(post: Collected, at: datetime, again: str = "") -> Event:
         "crawled_at": post.crawled_at,
         **post.rest,
     }
-    return _event(derived_id(DATA_COLLECTED, post.project, post.minio_path, again), DATA_COLLECTED, payload, at)
+    event_id = derived_id(DATA_COLLECTED, post.project, post.minio_path, again)
+    return _event(event_id, DATA_COLLECTED, payload, at, post.beside)
 
 
 def analysis_finished(project: str, minio_path: str, result: Mapping[str, Any], at: datetime) -> Event:
@@ -145,8 +149,10 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _event(event_id: str, topic: str, payload: Mapping[str, Any], at: datetime) -> Event:
-    body = {"event_id": event_id, "timestamp": moment(at), "payload": payload}
+def _event(
+    event_id: str, topic: str, payload: Mapping[str, Any], at: datetime, beside: Mapping[str, Any] | None = None
+) -> Event:
+    body = {**(beside or {}), "event_id": event_id, "timestamp": moment(at), "payload": payload}
     return Event(event_id, topic, _encode(body), str(payload["project_id"]), happened_at=at.timestamp())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -57,8 +57,7 @@ def create(
         try:
             order = understood(ProjectOrder.model_validate(wishes), desk.platforms)
         except ValidationError as wrong:
-            faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in wrong.errors()]
-            raise CallerError("; ".join(faults)) from None
+            raise CallerError("; ".join(map(_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
         await desk.creator.create(project, order, project)
         await desk.relay.relay()
         return project
@@ -67,13 +66,19 @@ def create(
     session.answer({"project_id": project}, lambda console: console.print(project))
 
 
+def _words(fault: Mapping[str, Any]) -> str:
+    """A fault of an order: where it is, if that is known, and what it is."""
+    where, what = ".".join(map(str, fault["loc"])), str(fault["msg"]).removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
+
+
 def projects(
     context: typer.Context,
     status: Annotated[str | None, typer.Option("--status", help="Only those in this state.")] = None,
 ) -> None:
     """List projects, the newest first."""
     session = of(context)
-    shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status))
+    shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
 
     def show(console: Any) -> None:
         from headrace.cli.tables import plain_table
@@ -92,7 +97,7 @@ def projects(
 def progress(context: typer.Context, project: Project) -> None:
     """How far a project is, as the services answer it."""
     session = of(context)
-    found = _with_desk(lambda desk: desk.accountant.progress(project))
+    found = _with_desk(lambda desk: desk.accountant.progress(project), new=False)
     if found is None:
         raise _unknown(project)
     words = _WORDS.format(**found)
@@ -102,7 +107,7 @@ def progress(context: typer.Context, project: Project) -> None:
 def failures(context: typer.Context, project: Project) -> None:
     """The posts of a project that failed, and why."""
     session = of(context)
-    shown = _with_desk(lambda desk: desk.reader.failures(project, LIST_MAX))
+    shown = _with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
 
     def show(console: Any) -> None:
         from headrace.cli.tables import plain_table
@@ -122,14 +127,20 @@ def seal(
 ) -> int:
     """Close a project whose collector never says that it is done.
 
-    The total is what is known unless it is given. If everything has ended, this finishes the project.
+    The total is what is known unless it is given. If everything has ended, this finishes the project. One that is
+    finished already stays as it is.
     """
-    session = of(context)
-    standing = _with_desk(lambda desk: desk.accountant.seal(project, total))
-    if standing is None:
+
+    async def work(desk: Desk) -> tuple[bool, dict[str, object] | None]:
+        await _known(desk, project)
+        standing = await desk.accountant.seal(project, total)
+        return standing is None, standing.progress() if standing else await desk.accountant.progress(project)
+
+    ended_before, document = _with_desk(work)
+    if document is None:
         raise _unknown(project)
-    document = standing.progress()
-    session.answer(document, lambda console: console.print(_WORDS.format(**document)))
+    words = ("it is finished already, " if ended_before else "") + _WORDS.format(**document)
+    of(context).answer(document, lambda console: console.print(words))
     return Exit.OK
 
 
@@ -138,8 +149,10 @@ def cancel(context: typer.Context, project: Project) -> int:
 
     async def work(desk: Desk) -> bool:
         await _known(desk, project)
-        await desk.scheduler.drop(project)
-        return await desk.accountant.cancel(project)
+        cancelled = await desk.accountant.cancel(project)
+        if cancelled:
+            await desk.scheduler.drop(project)
+        return cancelled
 
     done = _with_desk(work)
     of(context).answer({"cancelled": done}, lambda console: console.print("cancelled" if done else "it had ended"))
@@ -212,7 +225,7 @@ def export(
                 written += target.write(piece)
         return written
 
-    written = _with_desk(work)
+    written = _with_desk(work, new=False)
     if file:
         document = {"file": str(file), "bytes": written}
         of(context).answer(document, lambda console: console.print(f"{written:,} bytes in {file}"))
@@ -255,8 +268,8 @@ def _target(text: str) -> dict[str, str]:
     return {"platform": platform, "url": url}
 
 
-def _with_desk(work: Callable[[Desk], Awaitable[T]]) -> T:
-    """Run one piece of work in the world that the environment names."""
+def _with_desk(work: Callable[[Desk], Awaitable[T]], new: bool = True) -> T:
+    """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
     from headrace.apps.smap.causes import bare_errors
     from headrace.apps.smap.logging import quiet
     from headrace.apps.smap.project.desk import desk_of
@@ -264,7 +277,7 @@ def _with_desk(work: Callable[[Desk], Awaitable[T]]) -> T:
     from headrace.apps.smap.world import open_world
 
     async def whole() -> T:
-        async with open_world(load(os.environ)) as world:
+        async with open_world(load(os.environ), new) as world:
             return await work(desk_of(world))
 
     quiet()

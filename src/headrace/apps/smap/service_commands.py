@@ -54,10 +54,11 @@ def up(
     """Run all four services, each in a process of its own, until Ctrl-C.
 
     They work on the servers that the environment names; with --rig on servers that are started, and removed, with them.
+    When all are ready it says where the reports are, and which variables lead other commands to the same data.
     """
-    from headrace.apps.smap.upping import up_all
+    from headrace.apps.smap.upping import Talk, up_all
 
-    return up_all(rig, os.environ, of(context).say)
+    return up_all(rig, os.environ, Talk(of(context).say, _tell))
 
 
 def _serve(session: Session, name: str, port: int | None) -> None:
@@ -69,9 +70,9 @@ def _serve(session: Session, name: str, port: int | None) -> None:
     from headrace.apps.smap.settings import load
 
     to_stderr()
-
-    def say(line: str) -> None:
-        print(line, file=sys.stdout, flush=True)
-
     with bare_errors():
-        asyncio.run(run(name, load(os.environ, http_port=port), say))
+        asyncio.run(run(name, load(os.environ, http_port=port), _tell))
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stdout, flush=True)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.apps.smap.blobs import Blobs, make_directory
-from headrace.apps.smap.database import Database, open_database
+from headrace.apps.smap.database import DATABASE_FILE, Database, open_database
 from headrace.apps.smap.envelope import EXCHANGE
 from headrace.apps.smap.ledger import ProjectLedger
 from headrace.apps.smap.settings import Settings
+from headrace.core.errors import NotFound
 from headrace.ports import Bus
 
 if TYPE_CHECKING:
@@ -33,10 +34,14 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(settings: Settings) -> AsyncIterator[World]:
-    """Open every part, make what is missing, and give everything back at the end."""
+async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[World]:
+    """Open every part, make what is missing, and give everything back at the end. Only with `new` may this begin an
+    embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped."""
     from prometheus_client import CollectorRegistry
 
+    if not new and not settings.pg_dsn and not (settings.home / DATABASE_FILE).exists():
+        hint = "name the directory by SMAP_HOME, or a server by SMAP_PG_DSN; headrace smap create begins a new one"
+        raise NotFound(f"there is no smap in {settings.home.absolute()}", hint)
     async with AsyncExitStack() as stack:
         if not (settings.pg_dsn and settings.s3_url):
             await make_directory(settings.home, "SMAP_HOME")

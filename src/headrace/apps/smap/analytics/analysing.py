@@ -11,9 +11,10 @@ from datetime import datetime
 
 import msgspec
 
+from headrace.apps.smap.analytics.batching import KEYWORD_CHARS_MAX
 from headrace.apps.smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
 from headrace.apps.smap.analytics.modules import Context, Draft, InvalidPost, Pipeline, RawPost
-from headrace.apps.smap.analytics.posts import Fault, Found, fault_of
+from headrace.apps.smap.analytics.posts import Fault, Found, fault_of, text_of
 from headrace.apps.smap.analytics.reading import BadBlob, read_blob
 from headrace.apps.smap.envelope import moment
 from headrace.apps.sqlite_values import time_text
@@ -64,5 +65,13 @@ def _about(work: Work, draft: Draft) -> tuple[object, ...]:
     published_at = draft.post.published_at
     published = published_at and time_text(published_at)
     day = (published or time_text(draft.context.now))[:10]
-    keyword = work.keyword or (draft.keywords[0] if draft.keywords else "")
-    return work.project, work.path, keyword, work.crawled_at, published, day
+    return work.project, work.path, _keyword(work, draft), work.crawled_at, published, day
+
+
+def _keyword(work: Work, draft: Draft) -> str:
+    """What the post was found by. Messages need not say it; crawlers of ours write it into the post, because a search
+    finds more than texts that hold its word."""
+    if work.keyword.strip():
+        return work.keyword
+    written = text_of(draft.post.others.get("keyword"), KEYWORD_CHARS_MAX)
+    return written if written.strip() else next(iter(draft.keywords), "")

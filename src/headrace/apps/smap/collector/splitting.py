@@ -75,11 +75,20 @@ def split(order: Order, platforms: Sequence[str]) -> list[CrawlTask]:
 
 
 def _searches(order: Order, platforms: Sequence[str]) -> Iterator[CrawlTask]:
+    addressed = {target.platform for target in order.targets if target.url}
     for day in _each_day(order):
         for platform in platforms:
             for keyword in order.keywords:
-                name = f"{platform} {day or 'any day'} {keyword}"
-                yield CrawlTask(order.project, name, platform, keyword, start=day, end=day, posts_max=order.posts_max)
+                yield CrawlTask(
+                    order.project,
+                    f"{platform} {day or 'any day'} {keyword}",
+                    platform,
+                    keyword,
+                    start=day,
+                    end=day,
+                    posts_max=order.posts_max,
+                    beside=platform in addressed,
+                )
 
 
 def _addresses(order: Order) -> Iterator[CrawlTask]:

@@ -29,7 +29,8 @@ class CrawlTask(msgspec.Struct, frozen=True):
 
     `name` is unique in the project. `start` and `end` are ISO days, both included; empty: any time. `keywords` are
     those of the whole project, for posts of an address that nobody searched for; `posts_max` is its cap (0: none of
-    its own).
+    its own). `beside`: a search on a platform where the project names addresses as well, so that a crawler that cannot
+    search is no mistake.
     """
 
     project: str
@@ -41,6 +42,7 @@ class CrawlTask(msgspec.Struct, frozen=True):
     end: str = ""
     keywords: tuple[str, ...] = ()
     posts_max: int = 0
+    beside: bool = False
 
     @property
     def day(self) -> str:

@@ -120,7 +120,8 @@ class Order:
         rest = {"name": self.name, "posts_max": self.posts_max, "parent": self.parent}
         return {
             "keywords": list(self.keywords),
-            "targets": [dict(target) for target in self.targets],
+            # A collector that was written from the specification reads both without asking.
+            "targets": [{"platform": "", "url": "", **target} for target in self.targets],
             "date_range": list(self.date_range or ()),
             **{name: value for name, value in rest.items() if value is not None},
         }

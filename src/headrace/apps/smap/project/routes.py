@@ -14,11 +14,11 @@ from headrace.api.paging import PAGE_DEFAULT, PAGE_MAX
 from headrace.apps.smap.progress_routes import ProjectName
 from headrace.apps.smap.project.desk import Desk
 from headrace.apps.smap.project.exporting import form_of
+from headrace.apps.smap.project.linking import LinkedReader, Links
 from headrace.apps.smap.project.orders import ProjectOrder, understood
 from headrace.apps.smap.project.reading import CANCELLED
 from headrace.apps.smap.project.scheduling import EVERY_S_MAX, EVERY_S_MIN
 from headrace.apps.smap.project.watching import watch_newest
-from headrace.core.errors import Conflict
 
 TOTAL_MAX = 1_000_000_000
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
@@ -57,10 +57,11 @@ class SealOrder(BaseModel):
 
 def project_routes(desk: Desk) -> list[APIRouter]:
     """All routes but progress and pages."""
-    return [_making(desk), _reading(desk), _steering(desk), _schedules(desk)]
+    links = Links(desk.world.settings.environment)
+    return [_making(desk, links), _reading(desk, links), _steering(desk), _schedules(desk)]
 
 
-def _making(desk: Desk) -> APIRouter:
+def _making(desk: Desk, links: Links) -> APIRouter:
     router = APIRouter(tags=["projects"])
 
     @router.post("/projects", status_code=201)
@@ -73,9 +74,8 @@ def _making(desk: Desk) -> APIRouter:
         seed = seed_of(request)
         project = order.id or f"proj_{seed}"
         await desk.creator.create(project, wanted, seed)
-        links = {name: f"/projects/{project}/{path}" for name, path in _LINKS.items()}
-        made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload(), "links": links}
-        return JSONResponse(made, 201, {"Location": f"/projects/{project}"})
+        made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload()}
+        return JSONResponse({**made, "links": links.of(project)}, 201, {"Location": f"/projects/{project}"})
 
     @router.delete("/projects/{project}", status_code=204)
     async def delete(project: ProjectName) -> Response:
@@ -88,23 +88,23 @@ def _making(desk: Desk) -> APIRouter:
     return router
 
 
-def _reading(desk: Desk) -> APIRouter:
+def _reading(desk: Desk, links: Links) -> APIRouter:
     router = APIRouter(tags=["projects"])
 
     @router.get("/projects")
     async def listed(limit: Limit = PAGE_DEFAULT, cursor: Cursor = None, status: str | None = None) -> Any:
         """Projects, newest first, a page at a time: `next` is the cursor of the page that follows."""
-        return await desk.reader.list(limit, cursor, status)
+        return await LinkedReader(desk, links).list(limit, cursor, status)
 
     @router.get("/projects/stream")
     async def stream(request: Request) -> Response:
         """The progress of the newest projects as Server-Sent Events, whenever one changes."""
-        return EventStream(watch_newest(desk.reader, last_event_id(request)))
+        return EventStream(watch_newest(LinkedReader(desk, links), last_event_id(request)))
 
     @router.get("/projects/{project}")
     async def one(project: ProjectName) -> Any:
         """A project, its progress and its schedule."""
-        return {**await desk.reader.get(project), "schedule": await desk.scheduler.get(project)}
+        return {**await LinkedReader(desk, links).get(project), "schedule": await desk.scheduler.get(project)}
 
     @router.get("/projects/{project}/failures")
     async def failures(project: ProjectName, limit: Limit = PAGE_DEFAULT, cursor: Cursor = None) -> Any:
@@ -114,9 +114,10 @@ def _reading(desk: Desk) -> APIRouter:
     @router.get("/projects/{project}/export")
     async def export(project: ProjectName, form: Annotated[str, Query(alias="format")] = "csv") -> Response:
         """The results as a file: csv, xlsx or parquet."""
-        kind = form_of(form)
+        name = form.lower()
+        kind = form_of(name)
         await desk.reader.get(project)
-        headers = {"Content-Disposition": f'attachment; filename="{_file_name(project)}.{form}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{_file_name(project)}.{name}"'}
         return StreamingResponse(kind.pieces(desk.world.database, project), 200, headers, kind.media_type)
 
     return router
@@ -138,8 +139,7 @@ def _steering(desk: Desk) -> APIRouter:
     @router.post("/projects/{project}/retry")
     async def retry(project: ProjectName, request: Request) -> Any:
         """Try all posts again that ended as errors; how many there are."""
-        if (await desk.reader.get(project))["status"] == CANCELLED:
-            raise Conflict(f"project {project} was cancelled", "order it again")
+        await desk.reader.get(project)
         return {"id": project, "retried": await desk.retrier.retry(project, seed_of(request))}
 
     @router.post("/projects/{project}/seal")
@@ -176,9 +176,6 @@ def _schedules(desk: Desk) -> APIRouter:
         return Response(status_code=204)
 
     return router
-
-
-_LINKS = {"progress": "progress", "stream": "progress/stream", "failures": "failures", "export": "export"}
 
 
 def _unknown(project: str) -> Problem:

@@ -16,7 +16,9 @@ from xml.sax.saxutils import escape
 SHEET_ROWS_MAX = 1_000_000
 CELL_CHARS_MAX = 32_767
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_EPOCH = datetime(1899, 12, 30)
+_EPOCH, _FIRST = datetime(1899, 12, 30), datetime(1900, 3, 1)
+"""Days are counted from the one, and are right from the other on: spreadsheets know a 29 February 1900, which never
+was, and nothing before 1900."""
 _SPACE = "http://schemas.openxmlformats.org"
 _MAIN = f"{_SPACE}/spreadsheetml/2006/main"
 _TYPES = f"{_SPACE}/officeDocument/2006/relationships"
@@ -102,13 +104,21 @@ def _cell(value: Any) -> str:
             return f"<c><v>{value!r}</v></c>"
         case datetime():
             # A spreadsheet has no time zones.
-            days = (value.astimezone(UTC).replace(tzinfo=None) - _EPOCH).total_seconds() / 86_400
-            return f'<c s="{_TIME}"><v>{days!r}</v></c>'
+            time = value.astimezone(UTC).replace(tzinfo=None)
+            if time < _FIRST:
+                return _text(time.isoformat(" ", "seconds"))
+            return f'<c s="{_TIME}"><v>{(time - _EPOCH).total_seconds() / 86_400!r}</v></c>'
         case date():
+            if value < _FIRST.date():
+                return _text(value.isoformat())
             return f'<c s="{_DAY}"><v>{(value - _EPOCH.date()).days}</v></c>'
         case _:
-            text = escape(_UNWRITABLE.sub("", str(value))[:CELL_CHARS_MAX])
-            return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+            return _text(str(value))
+
+
+def _text(text: str) -> str:
+    written = escape(_UNWRITABLE.sub("", text)[:CELL_CHARS_MAX])
+    return f'<c t="inlineStr"><is><t xml:space="preserve">{written}</t></is></c>'
 
 
 def _relations(parts: dict[str, tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@
     news=feed:https://host/api/posts#items=list&page=page          ?page=1, 2, … until a page is empty
     news=feed:https://host/api/posts#cursor=meta.after&cursor_param=after
     news=feed:file:///feeds/{platform}.jsonl                        below SMAP_CRAWL_DIR
-    news=feed                                                       the addresses of targets only
+    news=feed                          the addresses of targets only; a search without any fails
 
 {keyword}, {day}, {start}, {end} and {platform} are filled in. What stands behind # is for us and never sent: `format`
 (jsonl, json, rss), `items`, `next`, `page` with `first`, `cursor` with `cursor_param`, and for where a field lies in an
@@ -87,12 +87,16 @@ class FeedCrawler:
         """Nothing is open: the way to the web is shared."""
 
     def _beginning(self, task: CrawlTask) -> Place | None:
-        """The first address of a task; None: there is no place to search, only the addresses of targets."""
+        """The first address of a task; None: there is no place to search, and the project has addresses of its own.
+        Without those it would end as one that found nothing, and nobody would learn why."""
         first = int(self._options.get("first", "1"))
         if task.url:
             return Place(task.url.partition("#")[0], first)
         if not self._template:
-            return None
+            if task.beside:
+                return None
+            example = f"{task.platform}=feed:https://host/search?q={{keyword}}&day={{day}}"
+            raise CrawlFailed(f"no address is configured for {task.platform}: SMAP_CRAWLERS='{example}'")
         fields = {"keyword": task.keyword, "day": task.day, "start": task.start, "end": task.end}
         url = self._template.replace("{platform}", quote(task.platform, safe=""))
         for name, value in fields.items():

@@ -160,7 +160,8 @@ def _opinion(language: str, keyword: str, chance: random.Random) -> str:
 
 
 def _author(followers: int, chance: random.Random) -> dict[str, Any]:
-    name = f"{chance.choice(phrases.FAMILY_NAMES)} {chance.choice(phrases.GIVEN_NAMES)}"
+    # Reports and exports show the name, so nobody takes the post for a real one.
+    name = f"{chance.choice(phrases.FAMILY_NAMES)} {chance.choice(phrases.GIVEN_NAMES)} (simulated)"
     return {"id": f"user{chance.randrange(5_000):04d}", "name": name, "followers": followers}
 
 
