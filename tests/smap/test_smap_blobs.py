@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.apps.smap.blobs import SMALL_BYTES, Blobs, WrongPath, check_path
+from headrace.apps.smap.blobs import SEGMENT_BYTES_MAX, SMALL_BYTES, Blobs, WrongPath, check_path
 from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
 
@@ -124,7 +124,11 @@ async def put_read_and_deleted(blobs: Blobs, path: str) -> None:
         await blobs.get(path, 10)
 
 
-@pytest.mark.parametrize("path", [*NO_FILES, LONG])
+async def test_the_longest_name_of_a_file_can_be_written(tmp_path: Path) -> None:
+    await put_read_and_deleted(Blobs(tmp_path.as_uri(), {}), f"raw/{'x' * SEGMENT_BYTES_MAX}")
+
+
+@pytest.mark.parametrize("path", [*NO_FILES, LONG, "raw/a#1"])
 async def test_a_key_that_no_file_may_have_is_refused_in_a_directory(tmp_path: Path, path: str) -> None:
     blobs = Blobs(tmp_path.as_uri(), {})
     for asked in (blobs.get(path, 10), blobs.put(path, b"")):
@@ -144,7 +148,7 @@ async def test_a_key_that_the_server_cannot_keep_is_a_wrong_path_and_no_server_t
 
 async def test_what_cannot_be_there_is_deleted(blobs: Blobs) -> None:
     await blobs.put("raw/a.json", b"x")
-    await blobs.delete(["../up", "~\\x", LONG, "raw/a.json"])
+    await blobs.delete(["../up", "~\\x", LONG, "raw", "raw/a#1", "raw/a.json"])
     with pytest.raises(NotFound):
         await blobs.get("raw/a.json", 10)
 

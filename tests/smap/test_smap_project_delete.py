@@ -127,6 +127,9 @@ class Cut:
     def __init__(self, blobs: Any, room: int) -> None:
         self._blobs, self._room = blobs, room
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
+
     async def delete(self, paths: Any) -> None:
         paths = list(paths)
         await self._blobs.delete(paths[: self._room])
@@ -148,6 +151,21 @@ async def test_a_sweep_that_was_cut_goes_on_by_whoever_comes_next(office: Office
     assert await office.desk.deleter.sweep()
     assert [await has_blob(office, path) for path in paths] == [False] * 10
     assert await left(office, project) == {}
+
+
+async def test_a_project_that_cannot_be_swept_keeps_no_other_waiting(office: Office) -> None:
+    first, second = await office.make(), await office.make()
+    await filled(office, first, [f"raw/{number}.json" for number in range(10)])
+    await filled(office, second, ["raw/a.json", "raw/b.json"])
+    for project in (first, second):
+        await office.client.delete(f"/projects/{project}")
+    broken = replace(office.world, blobs=Cut(office.world.blobs, 4))  # type: ignore[arg-type]
+    deleter = Deleter(broken, office.desk.accountant, office.calendar)
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            await deleter.sweep()
+    assert await left(office, second) == {}
+    assert await left(office, first) != {}
 
 
 async def test_a_name_that_is_no_path_is_no_blob(office: Office) -> None:

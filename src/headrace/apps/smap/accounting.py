@@ -41,7 +41,7 @@ from headrace.apps.smap.completions import utc_now
 from headrace.apps.smap.database import Step
 from headrace.apps.smap.finishing import Finisher
 from headrace.apps.smap.remembering import Remembered
-from headrace.apps.smap.truth import Truth, item_name, look, rank
+from headrace.apps.smap.truth import SHOWN, Truth, item_name, look, rank
 from headrace.apps.smap.values import CRAWL_OPEN, CRAWLING, DONE, End, Standing
 from headrace.apps.smap.world import World
 from headrace.core.errors import NotFound
@@ -211,17 +211,11 @@ class Accountant:
         return {item for (item,) in rows}
 
     async def _count(self, project: str, ends: Sequence[End]) -> None:
-        if await self._shown(project, lambda: self._ledger.settle(project, ends)) is None:
-            await self._keep_up(project)
-
-    async def _keep_up(self, project: str) -> None:
-        """It ended so long ago that the ledger shows it no more: what is read of it follows from the truth alone."""
-        (truth,) = await look(self._database, [project])
-        if truth.finished_at is not None and truth.deleted_at is None:
-            rows = [mirror_row(project, truth.standing())]
-            await self._database.transact(
-                ("truth_mirror", {"rows": rows, "now": self._now()}), ("truth_mirror_projects", {"rows": rows})
-            )
+        seen = await self._shown(project, lambda: self._ledger.settle(project, ends))
+        if seen is None or seen.status == DONE:
+            # One that ended so long ago that nobody mirrors it any more: what is read of it follows from the truth.
+            when = {"project": project, "before": self._now() - SHOWN}
+            await self._database.transact(("truth_recount", when), ("truth_recount_projects", when))
 
     async def _shown(self, project: str, call: Callable[[], Awaitable[Standing | None]]) -> Standing | None:
         """Tell the ledger; if it does not have the project, rebuild it first. Then do what follows from its answer."""

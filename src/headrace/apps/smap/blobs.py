@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from obstore.store import LocalStore, S3Store
 
 PATH_BYTES_MAX = 1_024
-SEGMENT_BYTES_MAX = 255
+SEGMENT_BYTES_MAX = 250
+"""Of a file: it is written under a slightly longer name first."""
 DELETES_AT_ONCE = 20
 SMALL_BYTES = 1_048_576
 TIMEOUT_S = 30
@@ -33,6 +34,8 @@ _ATTEMPTS = 3
 _FORMS = "http(s)://host:port/bucket or file:///directory"
 _CONTROLS = frozenset(("Cc", "Cs", "Zl", "Zp"))
 """Control characters, half surrogates and the two separators that end a line."""
+_UNFINISHED = re.compile(r"#\d+$")
+"""How the client library names a file that it has not finished; it reads and removes none."""
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _NO_KEY = re.compile("(?:<Code>|code: )(?:KeyTooLongError|XMinioInvalidObjectName|XMinioInvalidResourceName)")
 """What servers say that keep keys as files, and could not make one of this."""
@@ -58,8 +61,10 @@ def check_path(path: str) -> str:
 
 def check_file(path: str) -> str:
     """The path itself if it may also be a file's below a directory, on any system."""
-    if check_path(path).startswith("~") or "\\" in path:
-        raise WrongPath("the path begins with ~ or holds a backslash, which no file of ours may")
+    if check_path(path).startswith("~") or "\\" in path or _UNFINISHED.search(path):
+        raise WrongPath(
+            "the path begins with ~, holds a backslash or ends with # and a number, as no file of ours does"
+        )
     if max(len(segment.encode()) for segment in path.split("/")) > SEGMENT_BYTES_MAX:
         raise WrongPath(f"a segment of the path is over SEGMENT_BYTES_MAX = {SEGMENT_BYTES_MAX}, which files have")
     return path
@@ -268,7 +273,7 @@ class Blobs:
             hint = "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             raise Unreachable(f"{self._endpoint} refuses our credentials", hint) from None
         except (BaseError, OSError) as error:
-            if "Not a directory" in str(error):
+            if "Not a directory" in str(error) or "Is a directory" in str(error):
                 raise NotFound(f"there is no blob {path}") from None
             if _NO_KEY.search(str(error).replace(path, "")):
                 raise WrongPath(

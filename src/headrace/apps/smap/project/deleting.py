@@ -77,20 +77,29 @@ class Deleter:
                 await rest(stop, LOOK_S, self._bell)
 
     async def sweep(self) -> bool:
-        """Sweep one project that is due; False if there is none."""
+        """Sweep one project that is due; False if there is none. One that cannot be swept keeps no other waiting."""
         _, rows = await self._database.transact(
             ("deletion_hold", {"holder": self._holder, **held(self._now(), HOLD_S)}),
             ("deletion_held", {"holder": self._holder}),
         )
+        failure: HeadraceError | None = None
         for project, sweeps in rows:
-            await self._sweep(project)
-            last = sweeps >= len(AGAIN_S)
-            delay_s = 0.0 if last else AGAIN_S[sweeps]
-            values = {"sweeps": sweeps + 1, "delay_s": delay_s, "done": last, "now": self._now()}
-            until = self._now() + timedelta(seconds=delay_s)
-            await self._database.rows("deletion_swept", **self._mine(project), **values, until=until)
-            log.info("project.swept", project=project, sweeps=sweeps + 1)
+            try:
+                await self._sweep_once(project, sweeps)
+            except HeadraceError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
         return bool(rows)
+
+    async def _sweep_once(self, project: str, sweeps: int) -> None:
+        await self._sweep(project)
+        last = sweeps >= len(AGAIN_S)
+        delay_s = 0.0 if last else AGAIN_S[sweeps]
+        values = {"sweeps": sweeps + 1, "delay_s": delay_s, "done": last, "now": self._now()}
+        until = self._now() + timedelta(seconds=delay_s)
+        await self._database.rows("deletion_swept", **self._mine(project), **values, until=until)
+        log.info("project.swept", project=project, sweeps=sweeps + 1)
 
     async def _sweep(self, project: str) -> None:
         whose = {"project": project}

@@ -113,6 +113,17 @@ SELECT project_id, settled, failed, :now, :now FROM changes ORDER BY project_id
 -- name: truth_failed_of
 SELECT item FROM smap_item WHERE project_id = :project AND item = ANY (:items::text[]) AND state = 'failed'
 
+-- name: truth_recount
+-- A retry long after the end: the errors are those of now. `done` stays what it was.
+UPDATE smap_project SET errors = least(failed + others_failed, final_done)
+ WHERE project_id = :project AND finished_at <= :before AND deleted_at IS NULL
+
+-- name: truth_recount_projects
+UPDATE projects SET errors = account.errors
+  FROM smap_project AS account
+ WHERE projects.id = :project AND account.project_id = projects.id AND account.finished_at <= :before
+   AND account.deleted_at IS NULL
+
 -- name: truth_reasons
 -- A post that failed again tells why it did this time; nothing is counted here. The rows are locked by `truth_settle`.
 UPDATE smap_item AS kept
