@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from silver_desk import ask
 
-from headrace.apps.silver.calendar import is_trading_day
+from headrace.apps.silver.calendar import CLOSES_AT, VIETNAM, is_trading_day, last_closed_day
 from headrace.apps.silver.checks import TEXT_CHARS_MIN
 from headrace.apps.silver.consuming import Consumer, ConsumeSettings, Mode
 from headrace.apps.silver.database import SilverStore
@@ -126,6 +126,15 @@ def test_articles_are_long_enough_and_in_two_languages() -> None:
     urls = Counter(article["url_canonical"] for article in articles)
     assert max(urls.values()) == 2
     assert any("symbols" not in article for article in articles)
+
+
+def test_nothing_is_published_after_the_last_session_of_the_sample() -> None:
+    """Its last day may be today: whoever makes it right after the close must not find articles of the evening."""
+    plan = Plan(LAST, symbols=10, days=2, articles=500, bad=0)
+    times = [each.payload["publisher_time"] for each in sample(plan) if each.kind == SA_ARTICLE]
+    close = datetime.combine(LAST, CLOSES_AT, VIETNAM)
+    assert last_closed_day(close) == LAST
+    assert max(map(datetime.fromisoformat, times)) < close
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])

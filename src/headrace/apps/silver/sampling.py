@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from headrace.apps.silver import sampling_words as words
-from headrace.apps.silver.calendar import last_trading_days
+from headrace.apps.silver.calendar import CLOSES_AT, last_trading_days
 from headrace.apps.silver.checks import VIETNAM
 from headrace.apps.silver.market import HOSE, tick
 from headrace.apps.silver.sampling_faults import FAULTS, LABEL, UNKNOWN_KINDS
@@ -215,7 +215,7 @@ def _articles(plan: Plan, listed: list[_Listed], chance: Random) -> Iterator[Sam
     days = last_trading_days(plan.until, max(plan.days, 1))
     usual = [each.symbol for each in listed if not each.odd] or list(words.TICKERS)
     for number in range(plan.articles):
-        article = _article(number, chance.choice(days), usual, chance)
+        article = _article(number, chance.choice(days), plan.until, usual, chance)
         yield Sample(SA_ARTICLE, article)
         drawn = chance.random()
         if drawn < AGAIN_SHARE:
@@ -225,13 +225,15 @@ def _articles(plan: Plan, listed: list[_Listed], chance: Random) -> Iterator[Sam
             yield Sample(SA_ARTICLE, {**article, "url_canonical": f"{article['url_canonical']}?ref=copy"})
 
 
-def _article(number: int, day: date, symbols: list[str], chance: Random) -> dict[str, Any]:
+def _article(number: int, day: date, until: date, symbols: list[str], chance: Random) -> dict[str, Any]:
     language = "vi" if chance.random() < 0.72 else "en"
     about = chance.sample(symbols, min(len(symbols), chance.choice((0, 1, 1, 1, 2, 3))))
     titles = words.TITLES[language] if about else words.MACRO_TITLES[language]
     domain = chance.choice(words.DOMAINS)
-    # Before the market opens or after it, and never later than the day that the sample ends with.
     published = datetime.combine(day, time(chance.randrange(6, 22), chance.randrange(60)), VIETNAM)
+    if day == until and published.time() >= CLOSES_AT:
+        # The last day may be today, and its session is just over: nothing is published after that.
+        published = published.replace(hour=published.hour - 9)
     text = _text(language, chance)
     article: dict[str, Any] = {
         "url_canonical": f"https://{domain}/{day:%Y/%m}/{'-'.join(about).lower() or 'thi-truong'}-{number}.html",
