@@ -1,4 +1,4 @@
-"""Settings are read once, by precedence, and refused with words that help."""
+"""Settings of the command line are read once, by precedence, and refused with words that help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import CallerError
-from headrace.settings import Settings, load
+from headrace.services import table
+from headrace.settings import PREFIX, Settings, load
+
+OPERATIONS = Path(__file__).parent.parent / "docs" / "operations.md"
 
 
 def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
@@ -32,8 +35,8 @@ def test_the_file_may_lie_elsewhere(tmp_path: Path) -> None:
     [
         ({"hold_s": "soon"}, {}, "", "--hold-s"),
         ({}, {"HEADRACE_PROCESSES": "2.5"}, "", "HEADRACE_PROCESSES"),
-        ({}, {"HEADRACE_PROCESSES": "0"}, "", "between 1"),
-        ({"hold_s": 0}, {}, "", "hold_s"),
+        ({}, {"HEADRACE_PROCESSES": "0"}, "", "from 1 to 256"),
+        ({"hold_s": 0}, {}, "", "--hold-s = 0 is not from 0.1"),
         ({"store": ""}, {}, "", "store is empty"),
         ({"tenant": ""}, {}, "", "tenant is empty"),
         ({}, {}, "stoer = 1", "stoer"),
@@ -50,3 +53,7 @@ def test_what_cannot_work_is_refused_by_name(
     with pytest.raises(CallerError) as caught:
         load(flags, environment, tmp_path)
     assert word in str(caught.value)
+
+
+def test_the_table_of_the_docs_is_what_the_code_declares() -> None:
+    assert table(Settings, PREFIX) in OPERATIONS.read_text("utf-8")

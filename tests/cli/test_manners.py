@@ -52,7 +52,7 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
         (["jobs", "list", "--store", "redis://h"], 2, ["redis://", "sqlite:///"]),
         (["jobs", "list", "--store", "sqlite://host/x"], 2, ["names a host"]),
         (["worker", "app:flow", "--store", "sqlite://"], 2, ["memory", "name a file"]),
-        (["worker", "app:flow", "--processes", "0"], 2, ["processes", "between 1"]),
+        (["worker", "app:flow", "--processes", "0"], 2, ["processes", "from 1 to"]),
         (["jobs", "submit", "app:flow"], 2, ["PAYLOAD"]),
         (["jobs", "submit", "nowhere:flow", "1"], 2, ["nowhere", "directory"]),
         (["jobs", "submit", "app:nothing", "1"], 2, ["nothing", "flows there: flow"]),

@@ -16,6 +16,7 @@ import typer
 
 from headrace.cli.failures import Exit, tell
 from headrace.cli.session import Session
+from headrace.settings import help_for
 
 COMMANDS = {
     "demo": "Fan out, kill a worker on purpose, and finish exactly once.",
@@ -95,8 +96,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _everywhere(
     context: typer.Context,
-    store: Annotated[str | None, typer.Option(help="Where the account is kept (HEADRACE_STORE).")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose jobs (HEADRACE_TENANT).")] = None,
+    store: Annotated[str | None, typer.Option(help=help_for("store"))] = None,
+    tenant: Annotated[str | None, typer.Option(help=help_for("tenant"))] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
 ) -> None:

@@ -16,7 +16,7 @@ from headrace.cli.session import Session, of
 from headrace.core.errors import CallerError
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
-from headrace.settings import Settings
+from headrace.settings import Settings, help_for
 from headrace.wiring import Service, open_store, parse
 
 
@@ -27,9 +27,9 @@ def register(app: typer.Typer) -> None:
 def worker(
     context: typer.Context,
     flows: Annotated[list[str], typer.Argument(help="module:attribute, as in app:flow.")],
-    processes: Annotated[int | None, typer.Option(help="How many worker processes.")] = None,
-    hold_s: Annotated[float | None, typer.Option(help="How long a claim lives without a renewal.")] = None,
-    drain_s: Annotated[float | None, typer.Option(help="How long a drain may take.")] = None,
+    processes: Annotated[int | None, typer.Option(help=help_for("processes"))] = None,
+    hold_s: Annotated[float | None, typer.Option(help=help_for("hold_s"))] = None,
+    drain_s: Annotated[float | None, typer.Option(help=help_for("drain_s"))] = None,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when no job is open.")] = False,
 ) -> int:
     """Run handlers in worker processes until told to drain.
