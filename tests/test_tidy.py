@@ -19,6 +19,7 @@ import headrace.ports
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "headrace"
 MODULES = sorted(SOURCE.rglob("*.py"))
+PRODUCT = sorted((ROOT / "src").rglob("*.py"))
 PYTHON = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
@@ -28,6 +29,8 @@ STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
+# Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
+HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
 # Written in two halves so that this file does not find itself.
 UNFINISHED = re.compile("TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK|NotImplemented" + "Error")
 MACHINE_PATHS = re.compile("/ho" + r"me/|/ro" + r"ot/|/wo" + r"rk/|/Us" + "ers/")
@@ -118,6 +121,40 @@ def test_statements_longer_than_a_line_live_in_files() -> None:
         if "\n" in node.value.strip() or len(node.value) > STATEMENT_CHARS_MAX
     ]
     assert long == []
+
+
+def lists_of_errors(tree: ast.AST) -> Iterator[int]:
+    """Lines that name several of the healing errors at once: a tuple, a union, or the arguments of a call."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Tuple(elts=named) | ast.Call(args=named):
+                pass
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                named = [left, right]
+            case _:
+                continue
+        names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in named]
+        if len(HEALING & set(names)) > 1:
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "try: pass\nexcept (TryAgain, Unreachable): pass",
+        "PASSING = (errors.TryAgain, errors.OperatorError)",
+        "with suppress(Unreachable, StoreFull): pass",
+        "isinstance(error, Unknown | Busy)",
+    ],
+)
+def test_a_list_of_healing_errors_is_found(listed: str) -> None:
+    assert list(lists_of_errors(ast.parse(listed))) != []
+
+
+def test_whether_an_error_heals_is_listed_nowhere() -> None:
+    """Ask `error.heals`, or write `with suppress_healing()`."""
+    listed = [f"{name_of(path)}:{line}" for path in PRODUCT for line in lists_of_errors(ast.parse(text_of(path)))]
+    assert listed == []
 
 
 def test_tests_are_sentences_that_always_run() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.apps.silver.consuming import Consumer, ConsumeSettings, Mode
 from headrace.apps.silver.database import open_store
-from headrace.core.errors import CallerError, HeadraceError, TryAgain, Unreachable
+from headrace.core.errors import CallerError, HeadraceError
 
 COMMAND = "silver_consume"
 MODES = {(): Mode.ONE, ("--drain",): Mode.DRAIN, ("--follow",): Mode.FOLLOW}
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             print(f"  → {error.hint}", file=sys.stderr)
         if isinstance(error, CallerError):
             return 2
-        return 5 if isinstance(error, Unreachable | TryAgain) else 1
+        return 5 if error.heals else 1
 
 
 def _mode(arguments: Sequence[str]) -> Mode:

@@ -13,7 +13,9 @@ from waiting import eventually
 
 import headrace
 from headrace import HeadraceError, OperatorError
+from headrace.apps.smap.causes import bare_errors
 from headrace.apps.smap.consuming import Consumer, Handle, Intake
+from headrace.core.errors import MissingExtra, SchemaMismatch
 from headrace.ports import Backlog, Delivery, Event, StoreBus, StoreFull, Subscription, Unknown, Unreachable
 
 SUBSCRIPTION = Subscription("posts", ("data.collected",), deliveries_max=2)
@@ -70,7 +72,7 @@ async def test_messages_come_in_batches_and_are_acknowledged_after_the_handler(b
     assert [len(batch) for batch in batches] == [10, 10, 5]
 
 
-@pytest.mark.parametrize("kind", [Unreachable, OperatorError, Unknown, StoreFull])
+@pytest.mark.parametrize("kind", [Unreachable, Unknown, StoreFull])
 async def test_a_failure_that_passes_is_met_by_the_same_call_again(bus: StoreBus, kind: type[HeadraceError]) -> None:
     calls: list[int] = []
 
@@ -84,6 +86,32 @@ async def test_a_failure_that_passes_is_met_by_the_same_call_again(bus: StoreBus
         await eventually(lambda: empty(bus), "all is consumed")
     assert calls == [2, 2, 2]
     assert await bus.backlog("posts") == Backlog()
+
+
+@pytest.mark.parametrize("kind", [SchemaMismatch, MissingExtra, OperatorError])
+@pytest.mark.parametrize("where", ["handler", "bus"])
+async def test_a_failure_that_needs_an_operator_ends_the_consumer_with_its_words(
+    bus: StoreBus, kind: type[HeadraceError], where: str
+) -> None:
+    async def handle(deliveries: Sequence[Delivery]) -> None:
+        raise kind("the tables are older than this program")
+
+    await publish(bus, 1, 2)
+    faced: Any = bus if where == "handler" else _Refusing(bus, kind("the tables are older than this program"))
+    with pytest.raises(kind, match="older than this program"), bare_errors():
+        await asyncio.wait_for(Consumer(faced, Intake(SUBSCRIPTION, handle), "test").run(asyncio.Event()), 10)
+    assert await bus.backlog("posts") == Backlog(waiting=2)
+
+
+class _Refusing(Wrapped):
+    """A bus that gives no messages, for this reason."""
+
+    def __init__(self, bus: StoreBus, error: HeadraceError) -> None:
+        super().__init__(bus)
+        self.error = error
+
+    async def receive(self, *values: Any) -> Any:
+        raise self.error
 
 
 async def test_one_guilty_message_is_found_and_laid_aside(bus: StoreBus) -> None:

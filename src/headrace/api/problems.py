@@ -30,8 +30,6 @@ from headrace.core.errors import (
     NotFound,
     StoreFull,
     TooLarge,
-    TryAgain,
-    Unreachable,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -94,10 +92,10 @@ def problem_of(error: Exception) -> Problem:
             return Problem(status, kind, str(error), hint=error.hint)
         case TimeoutError():
             return later("timed-out", "it took too long and was given up", hint="the same request again is right")
-        case Unreachable() | TryAgain():
-            return later("unreachable", "a part that this service needs does not answer now")
         case StoreFull():
             return later("no-room", "there is no room to keep this; nothing was changed")
+        case HeadraceError(heals=True):
+            return later("unreachable", "a part that this service needs does not answer now")
         case HeadraceError():
             return Problem(500, "misconfigured", "this service is not set up as it must be; its log says more")
         case _:

@@ -14,7 +14,7 @@ from headrace import __version__, control
 from headrace.cli.failures import Exit
 from headrace.cli.session import Session, of
 from headrace.core.checks import Check, Health, bad, fine, warning
-from headrace.core.errors import HeadraceError, OperatorError, TryAgain
+from headrace.core.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.ports.backend import Backend
@@ -77,7 +77,7 @@ async def _checks(session: Session, flows: Sequence[str]) -> list[Check]:
     try:
         checks.append(fine("store", "opens"))
         checks += [check async for check in _work(store, flows)]
-    except (OperatorError, TryAgain) as error:
+    except HeadraceError as error:
         checks.append(bad("store", str(error), error.hint))
     finally:
         await store.close()

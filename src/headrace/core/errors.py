@@ -1,4 +1,4 @@
-"""Every error headrace raises, by who must act.
+"""Every error headrace raises, by who must act. Those with a * heal: the same call may be right later.
 
 HeadraceError
 ├── CallerError          the caller: the request itself is wrong
@@ -11,21 +11,28 @@ HeadraceError
 │   ├── ClaimLost            somebody else holds the item now
 │   └── TransactionEnded     a handler ended a transaction that was not its own
 ├── OperatorError        the operator: the surroundings are wrong
-│   ├── Unreachable          the store does not answer
+│   ├── Unreachable *        the store does not answer
 │   ├── SchemaMismatch       the store is older or newer than the code
 │   ├── UnsafeStore          the store would lose data where it is, or as it is opened
-│   ├── StoreFull            no room: nothing was acknowledged
+│   ├── StoreFull *          no room: nothing was acknowledged
 │   └── MissingExtra         a part that is not installed
-└── TryAgain             nobody: the same call again is right
-    ├── Unknown              sent, but the answer was lost: send the same write again
-    └── Busy                 the store is occupied
+└── TryAgain *           nobody: the same call again is right
+    ├── Unknown *            sent, but the answer was lost: send the same write again
+    └── Busy *               the store is occupied
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
 
 class HeadraceError(Exception):
-    """Base of all. `hint` says what to do about it, as a command where there is one."""
+    """Base of all. `hint` says what to do about it, as a command where there is one. `heals`: the same call may be
+    right later, by itself or when an operator has acted. Who can wait asks this, and keeps no list of classes."""
+
+    heals: ClassVar[bool] = False
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -79,6 +86,8 @@ class OperatorError(HeadraceError):
 class Unreachable(OperatorError):
     """The store does not answer."""
 
+    heals = True
+
 
 class SchemaMismatch(OperatorError):
     """The store's schema is older or newer than the code."""
@@ -91,6 +100,8 @@ class UnsafeStore(OperatorError):
 class StoreFull(OperatorError):
     """There is no room; nothing was acknowledged."""
 
+    heals = True
+
 
 class MissingExtra(OperatorError):
     """A part that is not installed; the hint is the install line."""
@@ -99,6 +110,8 @@ class MissingExtra(OperatorError):
 class TryAgain(HeadraceError):
     """The same call again is right."""
 
+    heals = True
+
 
 class Unknown(TryAgain):
     """The write was sent and its answer was lost: only the same write again can tell."""
@@ -106,3 +119,13 @@ class Unknown(TryAgain):
 
 class Busy(TryAgain):
     """The store is occupied."""
+
+
+@contextmanager
+def suppress_healing() -> Iterator[None]:
+    """Leave undone what fails with an error that heals: somebody does it later."""
+    try:
+        yield
+    except HeadraceError as error:
+        if not error.heals:
+            raise

@@ -22,11 +22,10 @@ from typing import Any
 
 from headrace.core.bits import indexes
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import Conflict, TransactionEnded, Unknown
+from headrace.core.errors import Conflict, HeadraceError, TransactionEnded, Unknown
 from headrace.ports.transactions import NOT_APPLIED, OpenTransaction, OpenTransactions, Terms
 from headrace.runtime.context import Out
 from headrace.runtime.flow import Stage
-from headrace.runtime.pacing import PASSING
 from headrace.runtime.settler import Backoff, Settler
 from headrace.runtime.slices import Place, Slice
 from headrace.runtime.verdicts import RecordedFailure
@@ -78,7 +77,9 @@ class Bracket:
         while True:
             try:
                 return await self._transactions.begin(terms)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await backoff.wait("store.failing", error)
 
     def cut(self) -> None:
@@ -114,13 +115,12 @@ class Bracket:
         settlements = [work.travel(done) for work, done in shares.items()]
         try:
             answers = await self._answers(transaction, works, settlements)
-        except PASSING as error:
-            self._take_back(works, settlements)
-            self._yard.observer.event("store.failing", error=type(error).__name__, detail=str(error))
-            return Ending.AGAIN
         except Exception as error:
             self._take_back(works, settlements)
-            return error
+            if not (isinstance(error, HeadraceError) and error.heals):
+                return error
+            self._yard.observer.event("store.failing", error=type(error).__name__, detail=str(error))
+            return Ending.AGAIN
         if all(answer.accepted for answer in answers):
             for work in works:
                 self._settler.applied(work)
@@ -146,7 +146,9 @@ class Bracket:
         while len(self._lost(works)) < len(works):
             try:
                 return await self._transactions.resolve(settlements)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await backoff.wait("store.failing", error)
         return [Settled(settlement.fence, False, "lost") for settlement in settlements]
 

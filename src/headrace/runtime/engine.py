@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 from headrace.core.deliveries import Subscription
-from headrace.core.errors import CallerError, TryAgain
+from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
@@ -27,7 +27,6 @@ from headrace.ports.sink import Sink
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
-from headrace.runtime.pacing import PASSING
 from headrace.runtime.relay import Relay, RelayOptions
 from headrace.runtime.seams import Seams
 from headrace.runtime.serving import beside
@@ -230,11 +229,13 @@ class Engine:
                 yield line
 
     async def _surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
-        """Send the same write again while its answer is unknown: only that can tell."""
+        """Send the same write again while its error may heal: of a lost answer only that can tell."""
         for attempt in range(RESENDS_MAX):
             try:
                 return await call(*values, **named)
-            except TryAgain:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 wait_s = min(RESEND_S_MAX, RESEND_S_MIN * 2**attempt)
                 await asyncio.sleep(wait_s * (1 - self._seams.chance.random() / 2))
         return await call(*values, **named)
@@ -243,7 +244,7 @@ class Engine:
 @asynccontextmanager
 async def _subscribed(bus: Bus, subscription: Subscription, inlet: Inlet) -> AsyncIterator[Inlet]:
     # A bus that is away for a moment is waited for by the inlet, which subscribes as well.
-    with suppress(*PASSING):
+    with suppress_healing():
         await bus.subscribe(subscription)
     async with beside(inlet):
         yield inlet

@@ -21,13 +21,13 @@ from typing import ParamSpec
 from headrace.core.claims import HOLD_S, TIMEOUT_S
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import RECEIVE_MAX, Delivery, Subscription
-from headrace.core.errors import CallerError, NotFound
+from headrace.core.errors import CallerError, HeadraceError, NotFound
 from headrace.core.outcomes import Dead, Done, Retry, Snooze
 from headrace.core.retry import RetryPolicy
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Inbox
 from headrace.runtime.observe import Observer
-from headrace.runtime.pacing import PASSING, Pace
+from headrace.runtime.pacing import Pace
 from headrace.runtime.seams import Seams
 
 Answer = Consequence | Done | Retry | Dead | Snooze | None
@@ -120,7 +120,9 @@ class Inlet:
                     await self._bus.subscribe(self._subscription)
                     subscribed = True
                 received = await self._bus.receive(self._subscription.name, self.id, room, options.hold_s)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await pace.back_off("bus.failing", error)
                 continue
             pace.recovered()
@@ -190,11 +192,6 @@ class Inlet:
         while token(delivery) in self._held:
             try:
                 consumed = await self._inbox.consume(name, event_id, consequence)
-            except PASSING as error:
-                await self._pace.back_off("store.failing", error)
-                if self._pace.draining:
-                    self._let_go(delivery)
-                continue
             except NotFound as error:
                 # What a message speaks of may still come: another message may be on its way with it.
                 await self._fail(delivery, str(error), None)
@@ -202,6 +199,13 @@ class Inlet:
             except CallerError as error:
                 await self._bury(delivery, str(error))
                 return
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                await self._pace.back_off("store.failing", error)
+                if self._pace.draining:
+                    self._let_go(delivery)
+                continue
             self.observer.count("messages.consumed" if consumed.new else "messages.repeated", 1)
             self._done.append(delivery)
             self._news.set()
@@ -228,7 +232,9 @@ class Inlet:
         """Tell the bus, and let go whatever it answers: what it did not hear comes again and is then a repeat."""
         try:
             await self._pace.surely(call, *values, **named)
-        except PASSING as error:
+        except HeadraceError as error:
+            if not error.heals:
+                raise
             self.observer.event("bus.failing", error=type(error).__name__, detail=str(error))
         for delivery in deliveries:
             self._let_go(delivery)
@@ -255,7 +261,9 @@ class Inlet:
                 continue
             try:
                 kept = await self._bus.renew(held, self._options.hold_s)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 self.observer.event("renew.failed", error=type(error).__name__, detail=str(error))
                 continue
             for delivery, still in zip(held, kept, strict=True):

@@ -7,12 +7,9 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from headrace.core.errors import StoreFull, TryAgain, Unreachable
+from headrace.core.errors import HeadraceError
 from headrace.runtime.observe import Observer
 from headrace.runtime.seams import Seams
-
-PASSING = (TryAgain, Unreachable, StoreFull)
-"""What heals by itself or by an operator: the same call again is right."""
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 RESENDS_MAX = 5
@@ -72,6 +69,8 @@ class Pace:
         for _ in range(RESENDS_MAX):
             try:
                 return await call(*values, **named)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await self.back_off("store.failing", error)
         return await call(*values, **named)

@@ -9,17 +9,16 @@ same event ids.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.core.claims import HOLD_S
-from headrace.core.errors import CallerError
+from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 from headrace.core.events import PUBLISH_EVENTS_MAX, Batch, Event
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Outbox
 from headrace.runtime.observe import Observer
-from headrace.runtime.pacing import PASSING, Pace
+from headrace.runtime.pacing import Pace
 from headrace.runtime.seams import Seams
 
 REFUSED_DELAY_S = 60.0
@@ -66,7 +65,9 @@ class Relay:
                 pace.listen()
                 try:
                     told = await self.relay_once()
-                except PASSING as error:
+                except HeadraceError as error:
+                    if not error.heals:
+                        raise
                     await pace.back_off("relay.failing", error)
                     continue
                 pace.recovered()
@@ -82,10 +83,11 @@ class Relay:
             return 0
         try:
             told = await self._tell(batch)
-        except PASSING:
-            # What is not given back comes again when the hold has passed.
-            with contextlib.suppress(*PASSING):
-                await self._outbox.release(batch.fence, ids(batch.events))
+        except HeadraceError as error:
+            if error.heals:
+                # What is not given back comes again when the hold has passed.
+                with suppress_healing():
+                    await self._outbox.release(batch.fence, ids(batch.events))
             raise
         if told:
             await self._pace.surely(self._outbox.published, batch.fence, ids(told))

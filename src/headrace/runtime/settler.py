@@ -12,11 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import Conflict
+from headrace.core.errors import Conflict, HeadraceError
 from headrace.core.parcels import Parcel
 from headrace.ports.store import Store
 from headrace.runtime.outbox import Send, parcels_of
-from headrace.runtime.pacing import PASSING
 from headrace.runtime.slices import Commit, Place, Slice
 from headrace.runtime.verdicts import RecordedFailure, record
 from headrace.runtime.yard import Yard
@@ -102,11 +101,11 @@ class Settler:
             try:
                 prepared = [(work, settlement) for work in batch if (settlement := await self._prepared(work))]
                 answers = await self._store.settle([settlement for _, settlement in prepared]) if prepared else []
-            except PASSING as error:
-                await self._backoff.wait("store.failing", error)
-                batch = [work for work in batch if self.ours(work)]
-                continue
             except Exception as error:
+                if isinstance(error, HeadraceError) and error.heals:
+                    await self._backoff.wait("store.failing", error)
+                    batch = [work for work in batch if self.ours(work)]
+                    continue
                 await self._refused([work for work in batch if not work.lost], error)
                 return
             for (work, _), answer in zip(prepared, answers, strict=True):
@@ -227,7 +226,9 @@ class Settler:
                 raise Conflict("the claim was lost")
             try:
                 kept = await self._store.send(work.fence, parcels)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await backoff.wait("store.failing", error)
                 continue
             if not kept:

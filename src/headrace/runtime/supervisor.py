@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.core.errors import TryAgain, Unreachable
+from headrace.core.errors import HeadraceError
 from headrace.ports.seams import Clock
 
 RESTART_S_MIN, RESTART_S_MAX = 0.1, 2.0
@@ -247,7 +247,9 @@ async def _surely(ended: Callable[[], Awaitable[bool]]) -> bool:
     """A store that does not answer for a while has not ended anything."""
     try:
         return await ended()
-    except (TryAgain, Unreachable):
+    except HeadraceError as error:
+        if not error.heals:
+            raise
         return False
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from headrace.core.errors import HeadraceError
 from headrace.ports.store import Store
-from headrace.runtime.pacing import PASSING
 from headrace.runtime.settler import Backoff
 from headrace.runtime.yard import Yard
 
@@ -20,7 +20,9 @@ async def sweep_for_ever(store: Store, yard: Yard) -> None:
     while True:
         try:
             swept = await store.sweep()
-        except PASSING as error:
+        except HeadraceError as error:
+            if not error.heals:
+                raise
             await backoff.wait("store.failing", error)
             continue
         backoff.reset()

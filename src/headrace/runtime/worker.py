@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 from headrace.core.claims import Claim, Grant, Want
-from headrace.core.errors import Conflict, InvalidFlow
+from headrace.core.errors import Conflict, HeadraceError, InvalidFlow
 from headrace.ports.store import Store
 from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.alone import run_alone
@@ -26,7 +26,6 @@ from headrace.runtime.heart import Heart
 from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.observe import Observer
 from headrace.runtime.open_crew import OpenCrew, OpenListCrew, check_transactions
-from headrace.runtime.pacing import PASSING
 from headrace.runtime.seams import Seams
 from headrace.runtime.settler import Backoff, Settler
 from headrace.runtime.slices import Slice
@@ -187,7 +186,9 @@ class Worker:
             asked_at, rings = yard.now(), yard.rings
             try:
                 grant = await self._store.claim(self.id, wants, yard.options.hold_s)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 await backoff.wait("store.failing", error)
                 continue
             backoff.reset()

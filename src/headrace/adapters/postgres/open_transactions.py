@@ -23,7 +23,7 @@ from headrace.adapters.postgres.lending import Lent, LentAsync, ended, lend
 from headrace.adapters.postgres.settling import values_of
 from headrace.adapters.postgres.statements import statements
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unknown
+from headrace.core.errors import CallerError, HeadraceError, Unknown
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX, Terms
 
 MARGIN_S = 5.0
@@ -168,7 +168,7 @@ class PostgresTransaction:
         """What follows a commit may fail; the commit stands all the same."""
         try:
             await self._home.after(rang, stopping)
-        except (TryAgain, OperatorError) as error:
+        except HeadraceError as error:
             raise Unknown(f"committed, and then: {error}") from error
 
     async def rollback(self) -> None:

@@ -23,7 +23,7 @@ from headrace.apps.silver.judging import judge
 from headrace.apps.silver.rules import RuleSettings
 from headrace.apps.silver.stopping import Stop
 from headrace.apps.silver.values import EXCEPTION, Judged, Settled, Task
-from headrace.core.errors import CallerError, HeadraceError, StoreFull, TryAgain, Unreachable
+from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 
 BATCH_SIZE, BATCH_SIZE_MAX = 500, 50_000
 BACKLOG_THRESHOLD, BACKLOG_THRESHOLD_MAX = 10_000, 10**12
@@ -192,14 +192,14 @@ class Consumer:
         """Tell that a batch was rolled back; whether to go on, after a pause and with the lock in hand."""
         self.line(ROLLED_BACK.format(error=error))
         self.consumed = replace(self.consumed, failed=True)
-        if self.mode is Mode.ONE or not isinstance(error, TryAgain | Unreachable | StoreFull):
+        if self.mode is Mode.ONE or not error.heals:
             return False
         while self.mode is Mode.FOLLOW or failures < DRAIN_TRIES_MAX:
             self.stop.unless_asked(partial(time.sleep, _later(failures, AGAIN_S_MIN, AGAIN_S_MAX)))
             if self.stop.asked:
                 return False
             # After a cut the server may still hold the lock for the connection that we have lost.
-            with suppress(TryAgain, Unreachable):
+            with suppress_healing():
                 if self.store.lock():
                     return True
             failures += 1

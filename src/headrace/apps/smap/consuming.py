@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from headrace.core.errors import OperatorError, TryAgain
+from headrace.core.errors import HeadraceError, OperatorError, suppress_healing
 from headrace.ports import Bus, Delivery, Subscription
 
-PASSING = (TryAgain, OperatorError)
-"""What heals by itself or by an operator: the same call again is right."""
 HOLD_S = 60.0
 POLL_S = 1.0
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
@@ -76,7 +74,9 @@ class Consumer:
                     subscribed = True
                 name, intake = self._intake.subscription.name, self._intake
                 received = await self._bus.receive(name, consumer, intake.room, intake.hold_s)
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 log.warning("bus.failing", subscription=self._intake.subscription.name, error=str(error))
                 await rest(stop, pause_s)
                 pause_s = min(PAUSE_S_MAX, pause_s * 2)
@@ -92,6 +92,10 @@ class Consumer:
         async with self._held(deliveries):
             try:
                 done = await self._handled(deliveries, stop)
+            except OperatorError:
+                # The surroundings are wrong for every message, and waiting does not help: an operator must hear of it.
+                await self._surely(self._bus.requeue, deliveries)
+                raise
             except Exception as error:
                 if len(deliveries) == 1:
                     await self._failed(deliveries[0], error)
@@ -112,7 +116,9 @@ class Consumer:
             try:
                 await self._intake.handle(deliveries)
                 return True
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 name = self._intake.subscription.name
                 log.warning("batch.failing", subscription=name, messages=len(deliveries), error=str(error))
                 if stop.is_set():
@@ -125,7 +131,9 @@ class Consumer:
         log.error("message.failed", subscription=delivery.subscription, event_id=delivery.event.event_id, reason=reason)
         try:
             await self._bus.requeue([delivery], FAILED_DELAY_S, reason)
-        except PASSING:
+        except HeadraceError as refused:
+            if not refused.heals:
+                raise
             # A bus that counts failures by publishing may be unable to: what stays in hand would be nobody's.
             await self._surely(self._bus.requeue, [delivery])
 
@@ -133,7 +141,7 @@ class Consumer:
         self, call: Callable[[Sequence[Delivery]], Awaitable[list[bool]]], held: Sequence[Delivery]
     ) -> None:
         """What cannot be told to the bus is told again by it, and handled again without harm."""
-        with contextlib.suppress(*PASSING):
+        with suppress_healing():
             await call(held)
 
     @contextlib.asynccontextmanager
@@ -141,7 +149,7 @@ class Consumer:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._intake.hold_s / 3)
-                with contextlib.suppress(*PASSING):
+                with suppress_healing():
                     await self._bus.renew(deliveries, self._intake.hold_s)
 
         renewing = asyncio.create_task(renew())

@@ -38,14 +38,12 @@ from headrace.apps.smap.remembering import Remembered
 from headrace.apps.smap.truth import SHOWN, Truth, look
 from headrace.apps.smap.values import DONE, Standing
 from headrace.apps.smap.world import World
-from headrace.core.errors import HeadraceError, StoreFull, TryAgain, Unreachable
+from headrace.core.errors import HeadraceError
 
 MIRROR_MAX = 1_000
 FINISHED_PER_LOOK = 500
 """Finished projects seldom change: beyond this number they take turns."""
 ORPHANS_MAX = 1_000
-SERVER_AWAY = (TryAgain, Unreachable, StoreFull)
-"""No project can be put right then; any other error is that of one project."""
 log = structlog.get_logger("smap")
 
 
@@ -117,9 +115,9 @@ class Reconciler:
         try:
             seen = await self._ledger.tallies([truth.project for truth in truths])
             return list(zip(truths, seen, strict=True))
-        except SERVER_AWAY:
-            raise
-        except HeadraceError:
+        except HeadraceError as refused:
+            if refused.heals:
+                raise
             # Somebody has put something else under a key of ours. One by one, so that it is only this one.
             found = []
             for truth in truths:
@@ -148,7 +146,7 @@ class Reconciler:
 
     def _tell_of(self, project: str, error: HeadraceError) -> None:
         """What is wrong with one project alone is said once, and the others go on; what passes stops the look."""
-        if isinstance(error, SERVER_AWAY):
+        if error.heals:
             raise error
         if self._told.get(project) != str(error):
             self._told.put(project, str(error))

@@ -8,8 +8,7 @@ import time
 from contextlib import suppress
 
 import headrace
-from headrace.apps.smap.consuming import PASSING
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, suppress_healing
 
 LEASE = "smap/reconciler"
 HOLD_S = 3.0
@@ -39,7 +38,7 @@ class Turn:
         """Let another process go on at once."""
         if self._fence is not None:
             fence, self._fence = self._fence, None
-            with suppress(*PASSING):
+            with suppress_healing():
                 await self._leases.release(LEASE, fence)
 
     async def _taken(self) -> int | None:

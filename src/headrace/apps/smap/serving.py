@@ -18,7 +18,7 @@ from headrace.apps.smap.consuming import rest
 from headrace.apps.smap.keeping import keeping
 from headrace.apps.smap.settings import HTTP_PORTS, Settings
 from headrace.apps.smap.world import World, open_world
-from headrace.core.errors import CallerError, StoreFull, TryAgain, Unreachable
+from headrace.core.errors import CallerError, HeadraceError
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TENANT = "smap"
 AGAIN_S = 0.5
-NOT_UP = (TryAgain, Unreachable, StoreFull)
-"""What may be over in a minute. A server that is set up wrongly is refused at once."""
 STOP_S_MAX = 20.0
 _HOMES = {
     "project": ("headrace.apps.smap.project.service", "ProjectService"),
@@ -163,12 +161,15 @@ def stopping(stop: asyncio.Event) -> Iterator[None]:
 
 
 async def patiently(work: Callable[[], Awaitable[T]], wait_s: float, stop: asyncio.Event) -> T:
-    """Servers come up in any order and may break off: what they do not answer is asked again for a while."""
+    """Servers come up in any order and may break off: what they do not answer is asked again for a while.
+    A server that is set up wrongly is refused at once."""
     deadline = asyncio.get_running_loop().time() + wait_s
     while not stop.is_set():
         try:
             return await work()
-        except NOT_UP as error:
+        except HeadraceError as error:
+            if not error.heals:
+                raise
             if asyncio.get_running_loop().time() >= deadline:
                 raise
             log.warning("server.awaited", error=str(error))

@@ -27,8 +27,7 @@ from headrace.apps.smap.analytics.measuring import Measures
 from headrace.apps.smap.analytics.pipeline import Analysis
 from headrace.apps.smap.analytics.posts import Post, fault_of
 from headrace.apps.smap.analytics.suspects import Suspects
-from headrace.apps.smap.consuming import PASSING
-from headrace.core.errors import CallerError, Conflict
+from headrace.core.errors import CallerError, Conflict, HeadraceError
 from headrace.ports import Bus, Delivery
 
 PUBLISH_MAX = 1_000
@@ -66,11 +65,10 @@ class Handler:
             measures.told(batch.posts[0].told_at)
         try:
             await self._walk(batch)
-        except PASSING:
-            raise
         except Exception as error:
-            if len(deliveries) > 1 or not batch.posts:
-                # The consumer gives them one by one: the guilty one comes alone.
+            ours = isinstance(error, HeadraceError) and not isinstance(error, CallerError)
+            if ours or len(deliveries) > 1 or not batch.posts:
+                # The consumer waits, ends, or gives them one by one: the guilty one comes alone.
                 raise
             await self._unexpected(batch.posts[0], error)
         self._means.letters.over([*batch.posts, *batch.strays])

@@ -10,13 +10,12 @@ neighbour is charged no more than it is together with others.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from headrace.apps.smap.analytics.posts import Fault, Post
-from headrace.apps.smap.consuming import PASSING
 from headrace.apps.smap.database import Database, Step
+from headrace.core.errors import suppress_healing
 
 TOGETHER_MAX = 2
 ATTEMPTS_MAX = 5
@@ -54,7 +53,7 @@ class Suspects:
 
     async def take_back(self, posts: Sequence[Post]) -> None:
         """They did not end this process. What cannot be taken back now is so when they are settled."""
-        with contextlib.suppress(*PASSING):
+        with suppress_healing():
             await self._database.rows("take_back_attempts", rows=_names(posts), charge=self._charge)
 
     def forgotten(self, posts: Sequence[Post]) -> list[Step]:

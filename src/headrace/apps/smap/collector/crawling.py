@@ -18,7 +18,7 @@ from headrace.apps.smap.collector.halting import Halted, Halts, closing, unless_
 from headrace.apps.smap.collector.harvesting import CANCELLED, DONE, FAILED, Harvester, Holding
 from headrace.apps.smap.collector.tasks import CrawlBusy, CrawlFailed, CrawlLater, CrawlTask, Page
 from headrace.apps.smap.collector.wishes import CrawlWishes
-from headrace.apps.smap.consuming import PASSING
+from headrace.core.errors import HeadraceError
 
 PAGE_S_MAX = 600.0
 DELAY_S_MAX = 120.0
@@ -38,7 +38,9 @@ class Crawl:
         try:
             holding = await self._harvester.begin(task, fence)
             return headrace.Done() if holding is None else await self._tried(holding)
-        except PASSING as error:
+        except HeadraceError as error:
+            if not error.heals:
+                raise
             log.warning("crawl.waiting", project=task.project, task=task.name, error=str(error))
             return headrace.Snooze(AWAY_S)
 
@@ -50,7 +52,9 @@ class Crawl:
         """The end of a project's crawl; repeated until it works."""
         try:
             await self._harvester.seal(project)
-        except PASSING as error:
+        except HeadraceError as error:
+            if not error.heals:
+                raise
             log.warning("seal.waiting", project=project, error=str(error))
             return headrace.Snooze(AWAY_S)
         log.info("project.sealed", project=project)
@@ -60,8 +64,6 @@ class Crawl:
         try:
             await self._harvester.publish(holding.task.project, holding.task.name)
             return await self._crawled(holding)
-        except PASSING:
-            raise
         except CrawlFailed as error:
             return await self._given_up(holding, str(error))
         except CrawlBusy as error:
@@ -70,6 +72,8 @@ class Crawl:
         except CrawlLater as error:
             return await self._failed(holding, str(error), error.after_s)
         except Exception as error:  # a crawler is anybody's
+            if isinstance(error, HeadraceError) and error.heals:
+                raise
             return await self._failed(holding, f"{type(error).__name__}: {error}", None)
 
     async def _crawled(self, begun: Holding) -> Outcome:

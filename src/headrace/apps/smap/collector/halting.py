@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import TypeVar
 
-from headrace.apps.smap.consuming import PASSING, rest
+from headrace.apps.smap.consuming import rest
 from headrace.apps.smap.database import Database
+from headrace.core.errors import suppress_healing
 
 LOOK_S = 1.0
 GRACE_S = 5.0
@@ -51,7 +52,7 @@ class Halts:
         while not stop.is_set():
             await rest(stop, LOOK_S)
             if self._bells and not stop.is_set():
-                with contextlib.suppress(*PASSING):
+                with suppress_healing():
                     for (project,) in await self._database.rows("crawl_shut", projects=list(self._bells)):
                         self._ring(project)
         self.stopping.set()

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from headrace.apps.smap import envelope
-from headrace.apps.smap.consuming import PASSING, rest
+from headrace.apps.smap.consuming import rest
 from headrace.apps.smap.database import Database
 from headrace.apps.smap.envelope import Malformed
+from headrace.core.errors import HeadraceError
 from headrace.ports import Delivery
 
 HOLD_S = 120.0
@@ -108,7 +109,9 @@ class Notifier:
             self._news.clear()
             try:
                 sent = await self.send_due()
-            except PASSING as error:
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
                 log.warning("notices.failing", error=str(error))
                 sent = 0
             if not sent:

@@ -20,14 +20,13 @@ import structlog
 
 from headrace.apps.smap.accounting import Accountant
 from headrace.apps.smap.completions import utc_now
-from headrace.apps.smap.consuming import PASSING
 from headrace.apps.smap.database import Step
 from headrace.apps.smap.envelope import project_created
 from headrace.apps.smap.project.orders import Order
 from headrace.apps.smap.project.outbox import Relay
 from headrace.apps.smap.values import INITIALIZING
 from headrace.apps.smap.world import World
-from headrace.core.errors import Conflict
+from headrace.core.errors import Conflict, HeadraceError
 
 log = structlog.get_logger("smap")
 
@@ -93,6 +92,6 @@ class Creator:
         """Show it at once and have it told; if that must wait, the relay does both."""
         try:
             await self._accountant.open(project)
-        except PASSING as error:
+        except HeadraceError as error:
             log.warning("project.opened_later", project=project, error=str(error))
         self._relay.ring()

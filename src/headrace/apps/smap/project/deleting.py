@@ -21,7 +21,7 @@ from headrace.apps.smap.accounting import Accountant
 from headrace.apps.smap.blobs import WrongPath, check_path
 from headrace.apps.smap.collector.naming import blob_prefix
 from headrace.apps.smap.completions import utc_now
-from headrace.apps.smap.consuming import PASSING, rest
+from headrace.apps.smap.consuming import rest
 from headrace.apps.smap.project.outbox import held
 from headrace.apps.smap.world import World
 from headrace.core.errors import HeadraceError
@@ -55,7 +55,7 @@ class Deleter:
         )
         if not await self.deleted(project):
             return False
-        with suppress(*PASSING):
+        with suppress(HeadraceError):
             # So that it is shown no more from now on; the sweep does it for good.
             await self._world.ledger.forget(project)
         self._bell.set()

@@ -18,7 +18,7 @@ from prometheus_client import Gauge
 
 from headrace.apps.smap.accounting import Accountant
 from headrace.apps.smap.completions import utc_now
-from headrace.apps.smap.consuming import PASSING, rest
+from headrace.apps.smap.consuming import rest
 from headrace.apps.smap.database import Row, Step
 from headrace.apps.smap.envelope import PROJECT_CREATED
 from headrace.apps.smap.world import World
@@ -92,11 +92,11 @@ class Relay:
             for project in dict.fromkeys(row[3] for row in rows if row[1] == PROJECT_CREATED):
                 await self._accountant.open(project)
             await self._tell(rows)
-        except PASSING:
-            await self._put_off([row[0] for row in rows], UNHEARD_S_MIN)
-            raise
         except CallerError:
             await self._tell_each(rows)
+        except HeadraceError:
+            await self._put_off([row[0] for row in rows], UNHEARD_S_MIN)
+            raise
         return len(rows)
 
     async def _tell_each(self, rows: Sequence[Row]) -> None:
