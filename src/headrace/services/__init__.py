@@ -9,12 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.services.leader import NamedLease as NamedLease
+    from headrace.services.leader import Term as Term
+    from headrace.services.leader import leader as leader
     from headrace.services.settings import Sources as Sources
     from headrace.services.settings import read as read
     from headrace.services.settings import setting as setting
     from headrace.services.settings import table as table
 
 _NAMES = {
+    "leader": ("NamedLease", "Term", "leader"),
     "settings": ("Sources", "read", "setting", "table"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -26,6 +26,7 @@ from headrace.testing.contracts.claiming import ClaimingContract
 from headrace.testing.contracts.closing import ClosingContract
 from headrace.testing.contracts.concurring import ConcurringContract
 from headrace.testing.contracts.inspecting import InspectingContract
+from headrace.testing.contracts.leader import LeaderContract
 from headrace.testing.contracts.leases import LeasesContract
 from headrace.testing.contracts.ledger import LedgerContract
 from headrace.testing.contracts.losing import LosingContract
@@ -92,6 +93,7 @@ __all__ = [
     "Bench",
     "BusContract",
     "InspectorContract",
+    "LeaderContract",
     "LeasesContract",
     "LedgerContract",
     "OpenTransactionContract",

@@ -1,0 +1,206 @@
+"""One leader at a time: renewed, fenced by itself, taken over after a kill. For stores with a clock of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import CallerError
+from headrace.core.leasing import Lease, Leased
+from headrace.ports.leases import Leases
+from headrace.runtime.seams import Seams
+from headrace.services.leader import Leadership, Loop, NamedLease, Term
+from headrace.testing.contracts.leader_child import LEASE
+from headrace.wiring import connect
+
+HOLD_S = 1.2
+LIMIT_S = 30.0
+LOOK_S = 0.02
+
+
+class Frozen:
+    """Leases that stop answering renewals, as a store does behind a broken network."""
+
+    def __init__(self, inner: Leases) -> None:
+        self._inner = inner
+
+    async def acquire(self, name: str, holder: str, hold_s: float) -> Leased:
+        return await self._inner.acquire(name, holder, hold_s)
+
+    async def renew(self, name: str, fence: int, hold_s: float) -> bool:
+        return await asyncio.Event().wait()
+
+    async def release(self, name: str, fence: int) -> bool:
+        return await asyncio.Event().wait()
+
+    async def takeover(self, name: str, holder: str, epoch: int, hold_s: float) -> Leased:
+        return await self._inner.takeover(name, holder, epoch, hold_s)
+
+    async def look(self, name: str) -> Lease | None:
+        return await self._inner.look(name)
+
+
+class LeaderContract:
+    """`services.leader`. Brings: `url` of a store with a clock of its own. `leadership` is replaced by broken twins."""
+
+    @pytest.fixture
+    def leadership(self) -> type[Leadership]:
+        return Leadership
+
+    async def test_of_two_one_leads_for_longer_than_a_hold(self, url: str, leadership: type[Leadership]) -> None:
+        leading: list[int] = []
+
+        async def loop(term: Term) -> None:
+            leading.append(term.fence)
+            await asyncio.Event().wait()
+
+        async with connect(url) as one, connect(url) as other:
+            leases = (one.leases, other.leases)
+            async with _led(leadership, leases[0], loop), _led(leadership, leases[1], loop):
+                await _until(lambda: bool(leading))
+                begun = time.monotonic()
+                await _until(lambda: time.monotonic() - begun > 2 * HOLD_S or len(leading) > 1)
+                assert len(leading) == 1
+
+    async def test_a_leader_that_stops_lets_go_at_once(self, url: str, leadership: type[Leadership]) -> None:
+        async def loop(term: Term) -> None:
+            stop.set()
+
+        stop = asyncio.Event()
+        async with connect(url) as engine:
+            await leadership(NamedLease(engine.leases, LEASE, 60.0), loop, stop, Seams()).run()
+            left = await engine.leases.look(LEASE)
+        assert left is not None
+        assert left.free
+
+    async def test_a_leader_that_hears_nothing_ends_its_loop_before_its_lease_ends(
+        self, url: str, leadership: type[Leadership]
+    ) -> None:
+        ended: list[float] = []
+        async with connect(url) as engine:
+
+            async def loop(term: Term) -> None:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    now = await engine.leases.look(LEASE)
+                    assert now is not None
+                    ended.append(now.left_s)
+
+            async with _led(leadership, Frozen(engine.leases), loop, hold_s=3.0):
+                await _until(lambda: bool(ended))
+        assert ended[0] > 0
+
+    async def test_a_lease_that_is_lost_ends_the_loop_and_there_is_another_election(
+        self, url: str, leadership: type[Leadership]
+    ) -> None:
+        fences: list[int] = []
+        cancelled: list[int] = []
+
+        async def loop(term: Term) -> None:
+            fences.append(term.fence)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(term.fence)
+
+        async with connect(url) as engine, _led(leadership, engine.leases, loop):
+            await _until(lambda: bool(fences))
+            await engine.leases.release(LEASE, fences[0])
+            await _until(lambda: len(fences) > 1)
+            assert cancelled == fences[:1]
+            assert fences[1] > fences[0]
+
+    async def test_a_loop_that_fails_ends_it_and_lets_go(self, url: str, leadership: type[Leadership]) -> None:
+        async def loop(term: Term) -> None:
+            raise CallerError("wrong")
+
+        async with connect(url) as engine:
+            with pytest.raises(CallerError, match="wrong"):
+                await leadership(NamedLease(engine.leases, LEASE, 60.0), loop, asyncio.Event(), Seams()).run()
+            left = await engine.leases.look(LEASE)
+        assert left is not None
+        assert left.free
+
+    async def test_a_killed_leader_is_followed_by_another_process(self, url: str, tmp_path: Path) -> None:
+        with _candidates(url, tmp_path / "lines") as candidates:
+            first = await _leading(tmp_path / "lines", above=0)
+            candidates[first[1]].kill()
+            second = await _leading(tmp_path / "lines", above=first[0])
+        assert second[1] != first[1]
+
+    async def test_a_frozen_leader_takes_no_step_after_another_took_over(self, url: str, tmp_path: Path) -> None:
+        await frozen_leader(url, tmp_path / "lines")
+
+
+async def frozen_leader(url: str, file: Path, *words: str) -> None:
+    """Two processes; the leader freezes, the other takes over, the first thaws and must not go on."""
+    with _candidates(url, file, *words) as candidates:
+        fence, pid = await _leading(file, above=0)
+        os.kill(pid, signal.SIGUSR1)
+        await _until(lambda: _state(pid) == "T")
+        await _leading(file, above=fence)
+        os.kill(pid, signal.SIGCONT)
+        # When it is a follower it waits for its turn, and leads again when the other one has gone.
+        await _until(lambda: _state(pid) != "T")
+        candidates[(await _leading(file, above=fence))[1]].terminate()
+        await _until(lambda: _lines(file)[-1][1] == pid)
+    fences = [line[0] for line in _lines(file)]
+    assert fences == sorted(fences)
+
+
+@asynccontextmanager
+async def _led(
+    kind: type[Leadership], leases: Leases, loop: Loop, hold_s: float = HOLD_S
+) -> AsyncIterator[asyncio.Task[None]]:
+    """A candidate beside the block."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(kind(NamedLease(leases, LEASE, hold_s), loop, stop, Seams()).run())
+    try:
+        yield running
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+@contextmanager
+def _candidates(url: str, file: Path, *words: str) -> Iterator[dict[int, subprocess.Popen[bytes]]]:
+    file.touch()
+    command = [sys.executable, "-m", "headrace.testing.contracts.leader_child", url, str(file), *words]
+    started = [subprocess.Popen(command) for _ in range(2)]
+    try:
+        yield {child.pid: child for child in started}
+    finally:
+        for child in started:
+            child.kill()
+            child.wait()
+
+
+async def _leading(file: Path, above: int) -> tuple[int, int]:
+    """Fence and process of the first line with a fence above this."""
+    await _until(lambda: any(fence > above for fence, _ in _lines(file)))
+    return next(line for line in _lines(file) if line[0] > above)
+
+
+def _lines(file: Path) -> list[tuple[int, int]]:
+    whole = [line.split() for line in file.read_text().split("\n")[:-1]]
+    return [(int(fence), int(pid)) for fence, pid in whole]
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while not true():
+            await asyncio.sleep(LOOK_S)
