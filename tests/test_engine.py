@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace.core.claims import Want
-from headrace.core.errors import SchemaMismatch, Unknown
+from headrace.core.errors import CallerError, SchemaMismatch, Unknown
 from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
@@ -232,3 +232,14 @@ async def test_only_a_root_stage_takes_submitted_items() -> None:
             await engine.submit(crawl()[0], Page("a"), stage="fetch")
         with pytest.raises(headrace.CallerError, match="no stage 'nothing'"):
             await engine.submit(crawl()[0], Page("a"), stage="nothing")
+
+
+async def test_the_name_of_a_flow_is_refused_with_what_to_pass_instead(engine: Engine) -> None:
+    name: Any = "crawl"
+    with pytest.raises(CallerError, match="'crawl' is not a Flow") as refused:
+        await engine.submit(name, Page("a"))
+    assert refused.value.hint == "pass the object itself: flow = headrace.Flow(…)"
+    with pytest.raises(CallerError, match="is not a Flow"):
+        engine.submission(name, Page("a"))
+    with pytest.raises(CallerError, match="is not a Flow"):
+        engine.worker(name)

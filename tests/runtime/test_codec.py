@@ -137,3 +137,18 @@ def test_a_cursor_comes_back_as_it_was(cursor: Any) -> None:
 def test_pydantic_is_not_imported_unless_a_model_is_used() -> None:
     code = "import sys, headrace.runtime.worker; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, Any])
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_an_integer_outside_64_bits_is_refused_in_words(kind: Any, number: int) -> None:
+    codec = codec_for("read", kind)
+    with pytest.raises(InvalidPayload, match=r"^read: payload: an integer is outside 64 bits"):
+        codec.encode({"url": "a", "pages": number})
+    with pytest.raises(InvalidPayload, match=r"^read: payload: an integer is outside 64 bits"):
+        list(pack_values(codec, [{"url": "a", "pages": number}]))
+
+
+def test_a_cursor_outside_64_bits_is_refused_in_words() -> None:
+    with pytest.raises(InvalidPayload, match=r"^cursor: an integer is outside 64 bits"):
+        encode_cursor(2**64)

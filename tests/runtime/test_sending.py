@@ -118,3 +118,33 @@ async def test_a_large_send_of_a_thread_is_staged_before_it_is_settled(bench: Be
     async def two(number: int) -> None: ...
 
     assert (await bench.run(flow, 1)).stages["two"].done == 10_000
+
+
+async def test_a_job_that_is_older_than_a_renamed_stage_names_its_own_graph(bench: Bench) -> None:
+    older, newer, refusals = Flow("digest"), Flow("digest"), list[UnknownStage]()
+
+    @older.stage(feeds="fetch")
+    async def find(number: int, out: Out) -> None: ...
+
+    @older.stage
+    async def fetch(number: int) -> None: ...
+
+    @newer.stage(name="find", feeds="read")
+    async def find_newly(number: int, out: Out) -> None:
+        for stage in ("read", "fetch", "nowhere"):
+            with pytest.raises(UnknownStage) as refused:
+                out.send(stage, number)
+            refusals.append(refused.value)
+
+    @newer.stage
+    async def read(number: int) -> None: ...
+
+    job = await bench.submit(older, 1)
+    async with bench.worker(newer):
+        await bench.ended(job)
+    renamed, lacking, undeclared = refusals
+    assert str(renamed) == "stage 'find' does not feed 'read': in this job it feeds fetch"
+    assert "keeps the graph it was submitted with" in renamed.hint
+    assert str(lacking) == ("stage 'find' feeds 'fetch' in this job, but the flow of this process has no stage 'fetch'")
+    assert "until the jobs that were submitted with it have ended" in lacking.hint
+    assert undeclared.hint == "declare it with feeds='nowhere'"

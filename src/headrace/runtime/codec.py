@@ -24,6 +24,15 @@ _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*?)`)?$", re.
 _MISSING = re.compile(r"^Object missing required field `(?P<field>[^`]*)`$")
 
 
+UNENCODABLE = (TypeError, ValueError, RecursionError, OverflowError)
+"""What the encoder raises for a value that msgpack cannot hold."""
+
+
+def unencodable(error: BaseException) -> str:
+    """Why a value cannot be encoded, in words."""
+    return "an integer is outside 64 bits; send it as text" if isinstance(error, OverflowError) else str(error)
+
+
 class Codec(Protocol):
     """Encodes and decodes the payloads of one stage."""
 
@@ -119,15 +128,15 @@ class MsgspecCodec:
                 self._one.decode(payload)
         except msgspec.ValidationError as error:
             raise InvalidPayload(f"{self.stage}: {_named(str(error))}") from None
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidPayload(f"{self.stage}: payload: {error}") from None
+        except UNENCODABLE as error:
+            raise InvalidPayload(f"{self.stage}: payload: {unencodable(error)}") from None
         return payload
 
     def append(self, value: Any, buffer: bytearray) -> None:
         try:
             _encoder.encode_into(value, buffer, -1)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidPayload(f"{self.stage}: payload: {error}") from None
+        except UNENCODABLE as error:
+            raise InvalidPayload(f"{self.stage}: payload: {unencodable(error)}") from None
 
     def check(self, payload: bytes, count: int) -> None:
         if self._free:
@@ -164,8 +173,8 @@ def decode_each(
 def encode_cursor(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidPayload(f"cursor: {error}") from None
+    except UNENCODABLE as error:
+        raise InvalidPayload(f"cursor: {unencodable(error)}") from None
 
 
 def decode_cursor(cursor: bytes) -> Any:

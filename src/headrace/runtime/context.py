@@ -198,11 +198,22 @@ class Out:
         return self._depth_max is None or work.claim.depth < self._depth_max
 
     def _unknown(self, work: Slice, stage: str) -> UnknownStage:
-        known = ", ".join(self._fed) or "nothing"
-        return UnknownStage(
-            f"stage {work.claim.stage!r} does not feed {stage!r}: in this job it feeds {known}",
-            f'declare it with feeds="{stage}"; a job keeps the graph it was submitted with',
-        )
+        """Two graphs may differ: the one the job was submitted with, which counts, and the one of this process."""
+        sender, graph = work.claim.stage, work.claim.graph
+        feeds = graph.stages[graph.position(sender)].feeds
+        if stage in feeds:
+            return UnknownStage(
+                f"stage {sender!r} feeds {stage!r} in this job, but the flow of this process has no stage {stage!r}",
+                f"keep {stage!r} declared until the jobs that were submitted with it have ended",
+            )
+        message = f"stage {sender!r} does not feed {stage!r}: in this job it feeds {', '.join(feeds) or 'nothing'}"
+        if stage in work.stage.spec.feeds:
+            return UnknownStage(
+                message,
+                f"a job keeps the graph it was submitted with, and this one is older than feeds={stage!r}: "
+                "send to the stages it has until such jobs have ended",
+            )
+        return UnknownStage(message, f"declare it with feeds={stage!r}")
 
 
 class Context:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from headrace.core.claims import TIMEOUT_S
-from headrace.core.errors import InvalidFlow
+from headrace.core.errors import CallerError, InvalidFlow
 from headrace.core.graph import NAME_CHARS_MAX, Graph, Kind, StageSpec
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import Tolerance
@@ -198,6 +198,12 @@ def _sinks(name: str, options: StageOptions) -> tuple[Sink, ...]:
 
 def _names(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def check_flow(flow: object) -> None:
+    """Refuse what is not a flow, such as the name of one: handlers and payload types cannot be found by a name."""
+    if not isinstance(flow, Flow):
+        raise CallerError(f"{flow!r} is not a Flow", "pass the object itself: flow = headrace.Flow(…)")
 
 
 def _check_options(name: str, options: StageOptions) -> None:

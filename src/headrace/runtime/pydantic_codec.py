@@ -9,7 +9,7 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from headrace.core.errors import InvalidPayload
-from headrace.runtime.codec import as_list, decode_each
+from headrace.runtime.codec import UNENCODABLE, as_list, decode_each, unencodable
 
 _encoder = msgspec.msgpack.Encoder()
 _plain = msgspec.msgpack.Decoder()
@@ -33,8 +33,8 @@ class PydanticCodec:
             self._model.model_validate(_plain.decode(payload))
         except ValidationError as error:
             raise InvalidPayload(f"{self.stage}: {_named(error)}") from None
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidPayload(f"{self.stage}: payload: {error}") from None
+        except UNENCODABLE as error:
+            raise InvalidPayload(f"{self.stage}: payload: {unencodable(error)}") from None
         return payload
 
     def append(self, value: Any, buffer: bytearray) -> None:

@@ -11,7 +11,7 @@ from headrace.core.errors import CallerError, TooLarge
 from headrace.core.jobs import KEEP_S, PRIORITY_MAX, PRIORITY_MIN, Submission
 from headrace.core.parcels import KEY_CHARS_MAX, PARCEL_ITEMS_MAX, Parcel
 from headrace.runtime.codec import pack_values
-from headrace.runtime.flow import Flow
+from headrace.runtime.flow import Flow, check_flow
 
 UPLOAD_BYTES = 4 * 1024 * 1024
 
@@ -105,6 +105,7 @@ def check_options(options: SubmitOptions) -> None:
 
 
 def root_of(flow: Flow, stage: str | None) -> str:
+    check_flow(flow)
     roots = flow.graph.roots
     if stage is None and len(roots) == 1:
         return roots[0]

@@ -21,7 +21,7 @@ from headrace.runtime.alone import run_alone
 from headrace.runtime.bracket import Opener
 from headrace.runtime.context import OPEN
 from headrace.runtime.crew import Crew
-from headrace.runtime.flow import Flow, Stage
+from headrace.runtime.flow import Flow, Stage, check_flow
 from headrace.runtime.heart import Heart
 from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.observe import Observer
@@ -63,6 +63,8 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _make_crews(self, flows: Sequence[Flow]) -> list[tuple[Stage, Crew]]:
+        for flow in flows:
+            check_flow(flow)
         names = [flow.name for flow in flows]
         for name in names:
             if names.count(name) > 1:
