@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -115,6 +115,17 @@ class Schema(Protocol):
     async def versions(self, location: str) -> tuple[int, int]: ...
 
     def text(self) -> list[tuple[str, str]]: ...
+
+
+def watched(url: str) -> Callable[[], None]:
+    """A check that raises `StoreReplaced` once the store's file is not the one that it saw first. A server's store is
+    not a file: there it never does."""
+    address = parse(url)
+    if address.service is not Service.SQLITE or address.in_memory:
+        return lambda: None
+    from headrace.adapters.sqlite.file_watch import FileWatch
+
+    return FileWatch(str(Path(address.location).absolute())).check
 
 
 async def open_store(url: str) -> Parts:

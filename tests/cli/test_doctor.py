@@ -141,3 +141,14 @@ def test_little_room_is_told_before_there_is_none() -> None:
 def test_a_log_that_is_never_written_back_is_told() -> None:
     assert log_size(LOG_BYTES_MAX).state is Health.OK
     assert log_size(LOG_BYTES_MAX + 1).state is Health.WARNING
+
+
+def test_a_process_whose_store_was_deleted_is_named(headrace_command: Command, examined: Examined, here: Path) -> None:
+    with here.joinpath("headrace.db").open("rb") as opened:
+        here.joinpath("headrace.db").unlink()
+        done = headrace_command("doctor", "--json")
+        assert opened.readable()
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, checks["file"]["state"]) == (1, "bad")
+    assert f"process {os.getpid()} has it open" in checks["file"]["found"]
+    assert checks["store"]["found"] == "there is none yet"

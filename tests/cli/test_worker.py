@@ -174,3 +174,33 @@ def test_a_store_that_does_not_answer_ends_the_worker_at_once(headrace_process: 
     done = headrace_process("worker", "app:flow", HEADRACE_STORE="postgresql://me:topsecret@127.0.0.1:1/db")
     assert done.returncode == 5, done.stderr
     assert "topsecret" not in done.stderr
+
+
+async def test_a_deleted_store_ends_all_workers_and_is_not_made_anew(
+    started: Started, here: Path, told: Callable[[], tuple[str, int]]
+) -> None:
+    await submit(here, "endless")
+    worker = started("worker", "app:flow", "--processes", "2")
+    told()
+    (here / "headrace.db").unlink()
+    _, said = worker.communicate(timeout=20)
+    assert worker.returncode == 7, said
+    assert "headrace.db was deleted while it was open: what is written now is lost" in said
+    assert "another one starts" not in said
+    assert not (here / "headrace.db").exists()
+
+
+async def test_a_child_that_crashes_is_not_started_again_on_another_store(
+    started: Started, here: Path, told: Callable[[], tuple[str, int]]
+) -> None:
+    await submit(here, "endless")
+    worker = started("worker", "app:flow")
+    _, child = told()
+    # Stopped, so that the child cannot notice by itself: its supervisor must.
+    os.kill(child, signal.SIGSTOP)
+    (here / "headrace.db").unlink()
+    os.kill(child, signal.SIGKILL)
+    _, said = worker.communicate(timeout=20)
+    assert worker.returncode == 7, said
+    assert "was deleted while it was open" in said
+    assert not (here / "headrace.db").exists()

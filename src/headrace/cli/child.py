@@ -18,12 +18,13 @@ import structlog
 
 from headrace.cli.failures import tell
 from headrace.cli.flows import load_flows
+from headrace.core.errors import RESTORE, StoreReplaced
 from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
-from headrace.runtime.supervisor import die_with_parent, tell_ready
+from headrace.runtime.supervisor import MADE_VARIABLE, die_with_parent, tell_ready
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
-from headrace.wiring import open_store
+from headrace.wiring import missing, open_store, redacted
 
 STORE_VARIABLE = "HEADRACE_STORE"
 
@@ -59,6 +60,8 @@ def log_to_stderr(debug: bool) -> None:
 
 
 async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
+    if MADE_VARIABLE in os.environ and missing(url):
+        raise StoreReplaced(f"{redacted(url)} was deleted under the workers that have it open", RESTORE)
     store = await open_store(url)
     try:
         worker = Worker(store, flows, Seams(), WorkerOptions(hold_s=hold_s))

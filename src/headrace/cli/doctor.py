@@ -67,9 +67,10 @@ async def _checks(session: Session, flows: Sequence[str]) -> list[Check]:
         checks.append(fine("driver", driver_version(settings.store)))
         checks.append(fine("settings", f"store {redacted(settings.store)}, hold {settings.hold_s:g} s"))
         if missing(settings.store):
+            checks += await examine(settings.store)
             return [*checks, warning("store", "there is none yet", "headrace jobs submit … makes it")]
         checks += [*_frozen_writer(settings), *await examine(settings.store)]
-        if any(check.name in ("store", "schema", "role") and check.state is not Health.OK for check in checks):
+        if any(check.name in ("file", "store", "schema", "role") and check.state is not Health.OK for check in checks):
             return checks
         store = await open_store(settings.store)
     except HeadraceError as error:

@@ -13,6 +13,7 @@ from headrace.core.errors import (
     Conflict,
     HeadraceError,
     NotFound,
+    StoreReplaced,
     Unknown,
     Unreachable,
 )
@@ -28,6 +29,7 @@ class Exit(IntEnum):
     CONFLICT = 4
     UNREACHABLE = 5
     TIMED_OUT = 6
+    REPLACED = 7
     INTERRUPTED = 130
 
 
@@ -35,6 +37,7 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (NotFound, Exit.NOT_FOUND),
     (Conflict, Exit.CONFLICT),
     (CallerError, Exit.USAGE),
+    (StoreReplaced, Exit.REPLACED),
     (Unreachable, Exit.UNREACHABLE),
     (Unknown, Exit.UNREACHABLE),
     (Busy, Exit.UNREACHABLE),

@@ -17,7 +17,7 @@ from headrace.core.errors import CallerError
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
 from headrace.settings import Settings, help_for
-from headrace.wiring import Service, open_store, parse
+from headrace.wiring import Service, open_store, parse, watched
 
 
 def register(app: typer.Typer) -> None:
@@ -59,6 +59,7 @@ def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> P
         hold_s=settings.hold_s,
         drain_s=settings.drain_s,
         writer=writer,
+        check_store=watched(settings.store),
     )
 
 

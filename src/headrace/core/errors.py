@@ -14,6 +14,7 @@ HeadraceError
 │   ├── Unreachable *        the store does not answer
 │   ├── SchemaMismatch       the store is older or newer than the code
 │   ├── UnsafeStore          the store would lose data where it is, or as it is opened
+│   │   └── StoreReplaced        the open file was deleted or replaced
 │   ├── StoreFull *          no room: nothing was acknowledged
 │   └── MissingExtra         a part that is not installed
 └── TryAgain *           nobody: the same call again is right
@@ -95,6 +96,14 @@ class SchemaMismatch(OperatorError):
 
 class UnsafeStore(OperatorError):
     """The store would lose data where it lies, or as it is opened."""
+
+
+RESTORE = "stop everything that has it open, put the right file back together with its -wal, and start again"
+
+
+class StoreReplaced(UnsafeStore):
+    """The store's file was deleted or replaced while it was open. A class of its own, because a process that starts
+    again would find another store, or make an empty one: nothing may be started again before somebody has looked."""
 
 
 class StoreFull(OperatorError):

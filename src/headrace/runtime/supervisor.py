@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, StoreReplaced
 from headrace.ports.seams import Clock
 
 RESTART_S_MIN, RESTART_S_MAX = 0.1, 2.0
@@ -31,13 +31,21 @@ KILL_AFTER_S = 1.5
 IDLE_LOOK_S = 0.2
 # A child that ends with this before it is ready was started wrongly, and starting it again changes nothing.
 USAGE = 2
+# A child that ends with this found its store deleted or replaced; another one would start with an empty store.
+REPLACED = 7
 READY_VARIABLE, PARENT_VARIABLE = "HEADRACE_READY_FD", "HEADRACE_PARENT"
+# Set for every child but the first: there is a store by now, and one that is missing was deleted.
+MADE_VARIABLE = "HEADRACE_STORE_MADE"
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run and how long to be patient. `writer` is the side file whose lock a SQLite store's writer holds."""
+    """What to run and how long to be patient.
+
+    `writer` is the side file whose lock a SQLite store's writer holds. `check_store` raises `StoreReplaced` if the
+    store is not the one that it was when it was first asked with a child at work.
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -45,6 +53,7 @@ class Plan:
     hold_s: float
     drain_s: float
     writer: Path | None = None
+    check_store: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -160,16 +169,22 @@ class Supervisor:
         """Keep one child alive, with a growing pause while it dies young."""
         delay_s = RESTART_S_MIN
         while not self._stopping.is_set():
+            if not self._same_store():
+                return
             child = await self._start()
             self._children[slot] = child
             worked = await child.ready
             if worked:
                 self.ready.set()
+                self._same_store()
             self._changed.set()
             code = await child.process.wait()
             del self._children[slot]
             self.counts["kills"] += code == -signal.SIGKILL
             if self._stopping.is_set():
+                return
+            if code == REPLACED:
+                self._refuse(code)
                 return
             if not worked and code > 0 and (code == USAGE or not self.ready.is_set()):
                 self._refuse(code)
@@ -181,6 +196,18 @@ class Supervisor:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay_s)
 
+    def _same_store(self) -> bool:
+        """Whether the store is still the one that the first child opened: if not, everything ends."""
+        if not self.ready.is_set():
+            return True
+        try:
+            self._plan.check_store()
+        except StoreReplaced as error:
+            self._say(f"headrace: {error}\n  → {error.hint}")
+            self._refuse(REPLACED)
+            return False
+        return True
+
     def _refuse(self, code: int) -> None:
         self._refused = code
         self.drain()
@@ -189,6 +216,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         reading, writing = os.pipe()
         environment = {**self._plan.environment, READY_VARIABLE: str(writing), PARENT_VARIABLE: str(os.getpid())}
+        environment |= {MADE_VARIABLE: "1"} if self.ready.is_set() else {}
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._plan.command,

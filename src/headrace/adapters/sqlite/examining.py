@@ -16,6 +16,7 @@ import apsw
 from headrace.adapters.sqlite import guard, hints
 from headrace.adapters.sqlite.clock import MachineClock
 from headrace.adapters.sqlite.connecting import connect, translated
+from headrace.adapters.sqlite.file_watch import strayed
 from headrace.adapters.sqlite.migrating import check as check_schema
 from headrace.adapters.sqlite.migrating import schema_newest
 from headrace.adapters.sqlite.statements import load_statements
@@ -31,12 +32,15 @@ AN_EARLIER_BOOT_S = 3_600.0
 
 
 async def examine(location: str) -> list[Check]:
-    """Everything that can be seen of a store file that exists."""
+    """Everything that can be seen of a store file; of one that is not there, who has it open nevertheless."""
     return await asyncio.to_thread(_examine, location)
 
 
 def _examine(path: str) -> list[Check]:
-    checks = list(_place(path))
+    checks = list(_strayed(path))
+    if not Path(path).exists():
+        return checks
+    checks += _place(path)
     if any(check.state is Health.BAD for check in checks):
         return checks
     try:
@@ -44,6 +48,12 @@ def _examine(path: str) -> list[Check]:
     except (apsw.Error, HeadraceError) as error:
         told = translated(error, path)
         return [*checks, bad("store", str(told), getattr(told, "hint", ""))]
+
+
+def _strayed(path: str) -> Iterator[Check]:
+    for pid in strayed(path):
+        found = f"process {pid} has it open, but the file was deleted or replaced: what that process writes is lost"
+        yield bad("file", found, f"kill {pid}, put the right file back together with its -wal, and start again")
 
 
 def _place(path: str) -> Iterator[Check]:

@@ -22,8 +22,9 @@ import apsw
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, connect, translated
 from headrace.adapters.sqlite.database import Bells, Work
+from headrace.adapters.sqlite.file_watch import FileWatch
 from headrace.adapters.sqlite.hints import Hints
-from headrace.core.errors import Unreachable
+from headrace.core.errors import StoreReplaced, Unreachable
 from headrace.ports.seams import Clock
 
 T = TypeVar("T")
@@ -113,14 +114,17 @@ class ThreadedDatabase(Bells):
         self._on_disk = path != MEMORY
         self._write_connection = connector(path, True)
         self._read_connection = connector(path, False) if self._on_disk else self._write_connection
+        self._files = FileWatch(*((path, f"{path}-wal") if self._on_disk else ()))
         self._lock_file = os.open(f"{path}-writer", os.O_RDWR | os.O_CREAT, 0o600) if self._on_disk else -1
         self._hints = Hints(path, super().ring) if self._on_disk and hinted else None
         self._closed = False
         if self._on_disk:
             guard.opened(path)
-        self._writer = Worker("headrace-writer", self._commit, self._write_connection.close)
+        self._writer = Worker("headrace-writer", self._commit, lambda: self._finish(self._write_connection))
         self._reader = (
-            Worker("headrace-reader", self._look, self._read_connection.close) if self._on_disk else self._writer
+            Worker("headrace-reader", self._look, lambda: self._finish(self._read_connection))
+            if self._on_disk
+            else self._writer
         )
 
     @classmethod
@@ -160,6 +164,7 @@ class ThreadedDatabase(Bells):
         connection = self._write_connection
         try:
             self._lock()
+            self._files.check()
             connection.execute("BEGIN IMMEDIATE")
             for piece in pieces:
                 self._try(piece, alone=len(pieces) == 1)
@@ -192,12 +197,21 @@ class ThreadedDatabase(Bells):
         connection = self._read_connection
         for piece in pieces:
             try:
+                self._files.check()
                 connection.execute("BEGIN")
                 piece.answer = piece.work(connection)
             except BaseException as error:  # the thread must outlive whatever a piece raises
                 piece.error = translated(error, self._path)
             finally:
                 _roll_back(connection)
+
+    def _finish(self, connection: apsw.Connection) -> None:
+        try:
+            self._files.check()
+        except StoreReplaced:
+            # The last one to close a database deletes the log of that name, which belongs to another file by now.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
 
     def _lock(self) -> None:
         if self._on_disk:
