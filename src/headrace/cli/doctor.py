@@ -14,7 +14,7 @@ from headrace import __version__, control
 from headrace.cli.failures import Exit
 from headrace.cli.session import Session, of
 from headrace.core.checks import Check, Health, bad, fine, warning
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import CallerError, HeadraceError
 
 if TYPE_CHECKING:
     from headrace.ports.backend import Backend
@@ -78,6 +78,9 @@ async def _checks(session: Session, flows: Sequence[str]) -> list[Check]:
     try:
         checks.append(fine("store", "opens"))
         checks += [check async for check in _work(store, flows)]
+    except CallerError:
+        # A flow that was named wrongly says nothing about the surroundings.
+        raise
     except HeadraceError as error:
         checks.append(bad("store", str(error), error.hint))
     finally:
