@@ -1,7 +1,7 @@
 """What a handler answers for an item, and what that means for its account.
 
-A handler that returns anything else than one of these has answered `Done`; one that raises has
-answered what its stage's retry policy makes of the exception.
+A handler that returns None has answered `Done`; one that raises has answered what its stage's retry policy makes of
+the exception. Any other value is no answer.
 """
 
 from __future__ import annotations
@@ -46,4 +46,5 @@ class Snooze(Exception):
         self.after_s = after_s
 
 
+OUTCOMES = (Done, Retry, Dead, Snooze)
 Outcome = Done | Retry | Dead | Snooze

@@ -73,7 +73,7 @@ class Bracket:
         backoff = Backoff(self._yard)
         spots = place.batch.spots if place.batch is not None else [(place.slice, place.index)]
         fences = {work.fence for work, _ in spots if work is not None}
-        terms = Terms(self._stage.shape.awaits, self._stage.timeout_s, tuple(sorted(fences)))
+        terms = Terms(self._stage.shape.awaits_within, self._stage.timeout_s, tuple(sorted(fences)))
         while True:
             try:
                 return await self._transactions.begin(terms)

@@ -5,6 +5,7 @@ There is no object per item: each lane has one of both, and they look at the lan
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,7 +60,7 @@ class Out:
         "pending",
     )
 
-    def __init__(self, place: Place, stages: Mapping[str, Stage], streams: Streams | None) -> None:
+    def __init__(self, place: Place, stages: Mapping[str, Stage], streams: Streams) -> None:
         self._place, self._stages, self._streams = place, stages, streams
         self._closed = False
         self._bytes = 0
@@ -95,7 +96,7 @@ class Out:
         self.pending.append((work, (index, stage, delay_s, encoded, key)))
         self._bytes += len(encoded)
         large = self._bytes > AHEAD_BYTES or len(self.pending) >= AHEAD_ITEMS
-        if large and self._streams is not None and place.batch is None:
+        if large and place.batch is None and _on_loop():
             self.ahead.append(self._streams.stage_ahead(work, self._take()))
         return True
 
@@ -106,7 +107,7 @@ class Out:
         worker that is stopping, and a list has no one cursor.
         """
         work, _ = self._home(0 if self._place.batch else None)
-        if self._streams is None or self._place.batch is not None:
+        if self._place.batch is not None or not _on_loop():
             raise InvalidFlow(
                 f"stage {work.claim.stage!r}: out.commit() needs an async handler of one item",
                 "declare it `async def` with a single payload",
@@ -119,7 +120,6 @@ class Out:
         return self._commit(work, cursor, None if cursor is None else encode_cursor(cursor))
 
     async def _commit(self, work: Slice, cursor: Any, encoded: bytes | None) -> None:
-        assert self._streams is not None, "checked by commit"
         flips = await self.staged()
         await self._streams.commit(self._place, encoded, self._take(), flips)
         if encoded is not None:
@@ -214,6 +214,15 @@ class Out:
                 "send to the stages it has until such jobs have ended",
             )
         return UnknownStage(message, f"declare it with feeds={stage!r}")
+
+
+def _on_loop() -> bool:
+    """Whether the handler runs on the event loop, however it was declared."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class Context:

@@ -25,6 +25,7 @@ from headrace.core.graph import NAME_CHARS_MAX, Graph, Kind, StageSpec
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import Tolerance
 from headrace.ports.sink import Sink
+from headrace.runtime.answers import IGNORE, REFUSE
 from headrace.runtime.codec import Codec, codec_for
 from headrace.runtime.context import OPEN, RECORDED
 from headrace.runtime.handler import Handler, Shape, read_handler
@@ -48,6 +49,7 @@ class StageOptions(TypedDict, total=False):
     also runs in a cancelled job. `generations`: whether a barrier runs in "every" generation or in the "first" only.
     `transaction`: "recorded" lets the handler record statements (`context.sql`) that are applied with its settlement;
     "open" runs it inside a transaction of a PostgreSQL store (`context.connection`) that its settlement ends.
+    `returns`: what becomes of a value that is no answer: "refuse" makes it a failed attempt, "ignore" means done.
     `sink`: where its handler's effects go, one or several: they are told of lost claims before an item runs again.
     """
 
@@ -65,6 +67,7 @@ class StageOptions(TypedDict, total=False):
     always: bool
     generations: Literal["every", "first"]
     transaction: Literal["recorded", "open"]
+    returns: Literal["refuse", "ignore"]
     sink: Sink | Sequence[Sink]
     name: str
 
@@ -85,6 +88,7 @@ class Stage:
     timeout_s: float
     sinks: tuple[Sink, ...] = ()
     transaction: str = ""
+    returns: str = REFUSE
 
     @property
     def handler(self) -> Callable[..., Any]:
@@ -158,6 +162,7 @@ class Flow:
             timeout_s=options.get("timeout_s", TIMEOUT_S),
             sinks=_sinks(name, options),
             transaction=options.get("transaction", ""),
+            returns=options.get("returns", REFUSE),
         )
         self._add(spec)
         self._stages[name] = stage
@@ -223,6 +228,8 @@ def _check_options(name: str, options: StageOptions) -> None:
         raise InvalidFlow(f"stage {name!r}: generations={options['generations']!r} is neither 'every' nor 'first'")
     if options.get("transaction", OPEN) not in (RECORDED, OPEN):
         raise InvalidFlow(f"stage {name!r}: transaction={options['transaction']!r} is neither 'recorded' nor 'open'")
+    if options.get("returns", REFUSE) not in (REFUSE, IGNORE):
+        raise InvalidFlow(f"stage {name!r}: returns={options['returns']!r} is neither 'refuse' nor 'ignore'")
     if "retry" in options and not isinstance(options["retry"], RetryPolicy):
         raise InvalidFlow(f"stage {name!r}: retry={options['retry']!r} is not a policy", "write retry=backoff(5)")
 

@@ -22,10 +22,16 @@ Answer = Coroutine[Any, Any, Any] | Any
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to call a handler. `payload` is the type of one item; `tally` is "" (it takes none), "sum" or "each"."""
+    """How to call a handler. `payload` is the type of one item; `tally` is "" (it takes none), "sum" or "each".
+
+    `awaits`: calling it runs nothing and gives a coroutine, so it is called on the event loop; everything else is
+    called in a thread, and what it returns is awaited on the loop if it can be. `awaits_within`: the function below its
+    decorators is async.
+    """
 
     handler: Callable[..., Any]
     awaits: bool
+    awaits_within: bool
     takes_list: bool
     takes_item: bool
     payload: Any
@@ -55,13 +61,12 @@ class Shape:
 
 def read_handler(stage: str, handler: Callable[..., Any], barrier: bool) -> Shape:
     """The shape of a handler, or `InvalidFlow` with what is wrong about it."""
-    if not (inspect.isfunction(handler) or inspect.ismethod(handler)):
-        raise InvalidFlow(f"stage {stage!r}: the handler must be a function, not {handler!r}")
-    if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
+    function = _function(stage, handler)
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise InvalidFlow(
             f"stage {stage!r}: a handler does not yield", "take an `out: Out` parameter and call out.send(…)"
         )
-    hints = _hints(stage, handler)
+    hints = _hints(stage, function)
     names = {Out: "", Context: ""}
     first: tuple[str, Any] | None = None
     for position, parameter in enumerate(inspect.signature(handler).parameters.values()):
@@ -82,7 +87,8 @@ def read_handler(stage: str, handler: Callable[..., Any], barrier: bool) -> Shap
     takes_list, payload, tally = read(stage, first)
     return Shape(
         handler,
-        inspect.iscoroutinefunction(handler),
+        inspect.iscoroutinefunction(function),
+        inspect.iscoroutinefunction(inspect.unwrap(function)),
         takes_list,
         first is not None,
         payload,
@@ -90,6 +96,18 @@ def read_handler(stage: str, handler: Callable[..., Any], barrier: bool) -> Shap
         names[Out],
         names[Context],
     )
+
+
+def _function(stage: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that is called in the end: below partials, or the `__call__` of an object."""
+    function: Any = handler
+    while isinstance(function, partial):
+        function = function.func
+    if callable(function) and not (inspect.isroutine(function) or inspect.isclass(function)):
+        function = function.__call__
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        raise InvalidFlow(f"stage {stage!r}: the handler must be a function, not {handler!r}")
+    return function
 
 
 def _hints(stage: str, handler: Callable[..., Any]) -> dict[str, Any]:

@@ -22,10 +22,11 @@ from headrace.core.claims import HOLD_S, TIMEOUT_S
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import RECEIVE_MAX, Delivery, Subscription
 from headrace.core.errors import CallerError, HeadraceError, NotFound
-from headrace.core.outcomes import Dead, Done, Retry, Snooze
+from headrace.core.outcomes import OUTCOMES, Dead, Done, Retry, Snooze
 from headrace.core.retry import RetryPolicy
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Inbox
+from headrace.runtime.answers import shown
 from headrace.runtime.observe import Observer
 from headrace.runtime.pacing import Pace
 from headrace.runtime.seams import Seams
@@ -180,11 +181,14 @@ class Inlet:
     async def _answer(self, delivery: Delivery) -> Answer:
         try:
             async with asyncio.timeout(self._options.timeout_s):
-                return await self._handle(delivery)
+                answer: object = await self._handle(delivery)
         except (Dead, Retry, Snooze) as outcome:
             return outcome
         except Exception as error:  # a handler may raise anything
             return Retry(f"{type(error).__name__}: {error}")
+        if answer is None or isinstance(answer, (Consequence, *OUTCOMES)):
+            return answer
+        return Retry(f"the handler returned {shown(answer)}; it may return None, a Consequence or an outcome")
 
     async def _consume(self, delivery: Delivery, consequence: Consequence) -> None:
         """Apply the consequence; after a lost answer the same again, for as long as the message may be ours."""

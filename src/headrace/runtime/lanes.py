@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headrace.core.errors import InvalidFlow
+from headrace.runtime.answers import close_unrun, item_answer, list_answers
 from headrace.runtime.context import Context, Out
 from headrace.runtime.slices import Batch, Place, Slice, Spots
 from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, record
@@ -70,13 +71,18 @@ class Lane:
         crew = self.crew
         shape = crew.stage.shape
         self.place = Place()
-        self.out = Out(self.place, crew.stages, crew.streams if shape.awaits else None)
+        self.out = Out(self.place, crew.stages, crew.streams)
         self.context = Context(self.place)
         bound = shape.bind(self.out, self.context)
         self.call: Callable[[Any], Awaitable[Any]] = bound if shape.awaits else partial(self._in_thread, bound)
 
     async def _in_thread(self, bound: Callable[[Any], Any], item: Any) -> Any:
-        return await asyncio.wrap_future(self.crew.yard.seams.threads.run(partial(_guarded, bound, item)))
+        answer = self.crew.yard.seams.threads.run(partial(_guarded, bound, item))
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            answer.add_done_callback(_unheard)
+            raise
 
     @property
     def mark(self) -> tuple[object, ...]:
@@ -155,6 +161,8 @@ class ItemLane(Lane):
                 place.index = index
                 try:
                     answer = await call(items[index])
+                    if answer is not None:
+                        answer = await self._answer(answer)
                 except BaseException as error:
                     goes_on = await self._ended(work, index, error, raised=True)
                 else:
@@ -182,6 +190,11 @@ class ItemLane(Lane):
         self.place.slice, self.place.index = None, -1
         work.lanes.discard(self.place)
         self.crew.left(work)
+
+    async def _answer(self, answer: Any) -> Any:
+        """None or an outcome. What can be awaited has not run yet: it is a part of this call, within its timeout."""
+        stage = self.crew.stage
+        return await item_answer(stage.name, answer, stage.returns)
 
     async def _ended(self, work: Slice, index: int, answer: Any, raised: bool) -> bool:
         """Note how an item ended if it was not simply done. False: this lane ends here."""
@@ -241,8 +254,7 @@ class ListLane(Lane):
         answers: Any = None
         raised: BaseException | None = None
         try:
-            answers = await self.call(place.batch.items)
-            raised = self._unfit(answers, len(spots))
+            answers = await self._answers(await self.call(place.batch.items), len(spots))
         except BaseException as error:
             raised = error
         if self.abandoned:
@@ -268,14 +280,15 @@ class ListLane(Lane):
             self.out.hand_over(but=self._lists.judge(spots, answers))
             self._lists.free(spots)
 
-    def _unfit(self, answers: Any, count: int) -> InvalidFlow | None:
-        if answers is None or (isinstance(answers, list | tuple) and len(answers) == count):
-            return None
-        shown = f"{len(answers)} outcomes" if isinstance(answers, list | tuple) else type(answers).__name__
-        return InvalidFlow(
-            f"stage {self.crew.stage.name!r}: a list handler returned {shown} for {count} items",
-            "return None, or a list with one outcome per item",
-        )
+    async def _answers(self, answers: Any, count: int) -> Any:
+        stage = self.crew.stage
+        return await list_answers(stage.name, answers, count, stage.returns)
+
+
+def _unheard(answer: Future[Any]) -> None:
+    """A thread that was given up has answered after all."""
+    if not answer.cancelled() and answer.exception() is None:
+        close_unrun(answer.result())
 
 
 def _guarded(bound: Callable[[Any], Any], item: Any) -> Any:

@@ -5,14 +5,21 @@ Nothing in the product knows of these. A statement is replaced by name, a pure f
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import apsw
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Settled, Settlement
 from headrace.core.losses import Charge, charge
+from headrace.runtime.answers import close_unrun
+from headrace.runtime.crew import Crew
+from headrace.runtime.flow import Flow, Stage
+from headrace.runtime.lanes import ItemLane
+from headrace.runtime.worker import Worker
 from headrace.testing.simulation.sink import Sink
 from headrace.testing.simulation.world import Parts
 
@@ -44,6 +51,30 @@ class RecordsFirst(SqliteStore):
             for statement in settlement.statements:
                 self._database.write_blocking(lambda connection, s=statement: connection.execute(s.sql, s.values))  # type: ignore[misc]
         return await super().settle([replace(settlement, statements=()) for settlement in settlements])
+
+
+class AwaitsNothingMore(ItemLane):
+    """Takes whatever a handler returned for its answer, also what has not run yet."""
+
+    async def _answer(self, answer: Any) -> Any:
+        if not inspect.isawaitable(answer):
+            return answer
+        close_unrun(answer)
+        return None
+
+
+class ForgetfulCrew(Crew):
+    def _item_lane(self) -> ItemLane:
+        return AwaitsNothingMore(self)
+
+
+class ForgetfulWorker(Worker):
+    """Counts an item as done whose handler returned a coroutine."""
+
+    def _make_crew(self, stage: Stage, flow: Flow) -> Crew:
+        if stage.shape.takes_list:
+            return super()._make_crew(stage, flow)
+        return ForgetfulCrew(stage, flow.stages, self._yard, self._settler)
 
 
 def charge_everybody(alone: bool, unsettled: Sequence[int], crashes: int) -> Charge:
@@ -119,6 +150,9 @@ BUGS: dict[str, Bug] = {
     "effect_after_settle": Bug("an item is settled before its effect is applied", Parts(hasty=True)),
     "recorded_before_the_fence": Bug(
         "what a handler recorded is applied though its settlement is refused", Parts(store=RecordsFirst)
+    ),
+    "awaitable_forgotten": Bug(
+        "an item is done although its handler has not run to its end", Parts(worker=ForgetfulWorker)
     ),
     "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
     "tally_folded_twice": Bug(

@@ -7,8 +7,9 @@ and the item alone, so that any worker that runs it, at any time, does the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from random import Random
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ ITEMS_MAX = 12
 DEPTH_MAX = 2
 TIMEOUT_S = 4.0
 HANG_S = 60.0
+DECORATED = 0.25
 RECORD = "INSERT INTO recorded (key, fence) VALUES (?, ?)"
 POLICY = RetryPolicy(attempts_max=3, first_s=0.2, cap_s=1.0)
 
@@ -56,6 +58,9 @@ class Surroundings(Protocol):
 
     def snoozed(self, key: str) -> bool:
         """Whether this item has snoozed before."""
+
+    def ran(self, key: str, fence: int) -> None:
+        """A handler has come to its end for this item."""
 
 
 @dataclass(slots=True)
@@ -110,6 +115,9 @@ class RandomFlow:
         if kind == "list":
             options["batch"] = chance.choice((2, 4))
         makers = {"item": self._item, "list": self._list, "stream": self._stream, "thread": self._thread}
+        handler = makers[kind](name)
+        if kind != "thread" and Random(f"decorated {self.seed} {name}").random() < DECORATED:
+            handler = _decorated(handler)
         self.flow.stage(
             name=name,
             concurrency=chance.choice((1, 2, 4)),
@@ -117,7 +125,7 @@ class RandomFlow:
             timeout_s=TIMEOUT_S,
             transaction="recorded",
             **options,
-        )(makers[kind](name))
+        )(handler)
 
     def _item(self, stage: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         async def handle(item: Parcelled, out: Out, context: Context) -> Any:
@@ -127,6 +135,7 @@ class RandomFlow:
             if answer is None:
                 for number, target in enumerate(fate.sends):
                     self._send(out, item, number, target)
+            self.surroundings.ran(context.effect_key, context.fence)
             return answer
 
         return handle
@@ -138,7 +147,9 @@ class RandomFlow:
                 await asyncio.sleep(fate.takes_s / 2)
                 self._send(out, item, number, fate.sends[number])
                 await out.commit(cursor=number + 1)
-            return await self._act(fate, context)
+            answer = await self._act(fate, context)
+            self.surroundings.ran(context.effect_key, context.fence)
+            return answer
 
         return handle
 
@@ -152,6 +163,7 @@ class RandomFlow:
                 if answers[-1] is None:
                     for number, target in enumerate(fate.sends):
                         self._send(out, item, number, target, parent=index)
+                self.surroundings.ran(context.of(index).effect_key, context.of(index).fence)
             return answers
 
         return handle
@@ -164,6 +176,7 @@ class RandomFlow:
             context.sql(RECORD, (context.effect_key, context.fence))
             for number, target in enumerate(fate.sends):
                 self._send(out, item, number, target)
+            self.surroundings.ran(context.effect_key, context.fence)
 
         return handle
 
@@ -171,6 +184,7 @@ class RandomFlow:
         async def report(tally: Tally, context: Context) -> None:
             assert tally.ended == tally.total, f"a barrier saw {tally}"
             await self.surroundings.effect("once", context.effect_key, context.fence)
+            self.surroundings.ran(context.effect_key, context.fence)
 
         return report
 
@@ -215,6 +229,26 @@ PLANS = (
     ("hang", "done"),
     ("stubborn", "done"),
 )
+
+
+def _decorated(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Below an ordinary decorator an async handler answers something of which nothing has run."""
+
+    @wraps(handler)
+    def call(*values: Any, **named: Any) -> Any:
+        return _Unrun(partial(handler, *values, **named))
+
+    return call
+
+
+class _Unrun:
+    """Begins when it is awaited. Not a coroutine, which complains if its process was killed before that."""
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        self._begin = begin
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._begin().__await__()
 
 
 async def _hang(stubborn: bool) -> None:

@@ -46,14 +46,19 @@ class Holding:
 
 
 class History:
-    """Everything that happened, as findings, as an account, and as a fingerprint of the whole run."""
+    """Everything that happened, as findings, as an account, and as a fingerprint of the whole run.
 
-    def __init__(self) -> None:
+    `handlers`: items are handled, and whoever handles one says `ran`; else nothing but claims and settlements is told.
+    """
+
+    def __init__(self, handlers: bool = False) -> None:
+        self._handlers = handlers
         self.findings: list[Finding] = []
         self.holdings: dict[int, Holding] = {}
         self.ends: dict[Item, str] = {}
         self.sent: Counter[tuple[str, int, str]] = Counter()
         self.sent_keys: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._ran: set[tuple[str, int]] = set()
         self._holder: dict[Item, int] = {}
         self._last_fence = 0
         self._trace = hashlib.sha256()
@@ -137,10 +142,16 @@ class History:
 
     def _end(self, holding: Holding, index: int, end: str) -> None:
         item = holding.items[index]
+        if self._handlers and end == "done" and (self._effect_key(item), holding.claim.fence) not in self._ran:
+            self.found("H1", "is done, and its handler has not come to its end", item)
         if item in self.ends:
             self.found("L1", f"ended {end} after it had ended {self.ends[item]}", item)
         self.ends[item] = end
         holding.settled |= 1 << index
+
+    def ran(self, key: str, fence: int) -> None:
+        """A handler has come to its end for the item of this effect key, under this fence."""
+        self._ran.add((key, fence))
 
     def staged(self, owner: int | str, parcels: Sequence[Parcel], written: bool) -> None:
         holding = self.holdings.get(owner) if isinstance(owner, int) else None

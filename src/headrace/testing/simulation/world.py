@@ -50,6 +50,7 @@ class Parts:
     store: type[SqliteStore] = SqliteStore
     judge: Callable[..., Any] = charge
     sink: Callable[[], Sink] = Sink
+    worker: type[Worker] = Worker
     prepare: Callable[[apsw.Connection], None] = lambda connection: None
     hasty: bool = False
 
@@ -86,7 +87,7 @@ class World:
         self.chance = Random(f"world {seed}")
         self.loop = VirtualLoop(Random(f"loop {seed}"))
         self.faults = Faults.draw(Random(f"faults {seed}"))
-        self.history, self.witness, self.sink = History(), Witness(), parts.sink()
+        self.history, self.witness, self.sink = History(handlers=True), Witness(), parts.sink()
         self.hold_s = HOLD_S
         self.database = InlineDatabase()
         self.database.connection.execute("CREATE TABLE recorded (key TEXT, fence INTEGER)")
@@ -130,6 +131,9 @@ class World:
         before = key in self._snoozed
         self._snoozed.add(key)
         return before
+
+    def ran(self, key: str, fence: int) -> None:
+        self.history.ran(key, fence)
 
     def _here(self) -> Member:
         process = CURRENT.get().main
@@ -232,7 +236,7 @@ class World:
 
     async def _live(self, process: Process, clock: VirtualClock, wire: Wire, how: tuple[Seams, WorkerOptions]) -> None:
         seams, options = how
-        worker = Worker(wire, [self.declared.flow], seams, options)
+        worker = self.parts.worker(wire, [self.declared.flow], seams, options)
         member = Member(process, clock, worker, wire)
         self.members.append(member)
         self.history.note(self.loop.time(), "started", process.name)
