@@ -28,6 +28,8 @@ PORT_METHODS_MAX = 8
 STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
+# Applications that do not use `core/backoff.py` yet.
+OWN_BACKOFFS = ("src/headrace/apps/silver/", "src/headrace/apps/smap/")
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
 HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
@@ -136,6 +138,43 @@ def lists_of_errors(tree: ast.AST) -> Iterator[int]:
         names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in named]
         if len(HEALING & set(names)) > 1:
             yield node.lineno
+
+
+def growing_pauses(tree: ast.AST) -> Iterator[int]:
+    """Lines with a duration that is multiplied or raised to a power up to a limit: a backoff."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "min":
+            inside = [each for argument in node.args for each in ast.walk(argument)]
+            names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in inside]
+            grows = any(
+                isinstance(each, ast.BinOp)
+                and (isinstance(each.op, ast.Pow) or (isinstance(each.op, ast.Mult) and _is_number(each.right)))
+                for each in inside
+            )
+            if grows and any(re.search(r"_s$|_S_M(IN|AX)$", name) for name in names):
+                yield node.lineno
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        "self._pause_s = min(self._pause_s * 2, PAUSE_S_MAX)",
+        "wait_s = min(RESEND_S_MAX, RESEND_S_MIN * 2**attempt)",
+        "look_s = min(LOOK_S_MAX, look_s * 1.5)",
+        "return min(most_s, least_s * 2.0 ** min(times - 1, 30))",
+    ],
+)
+def test_a_second_backoff_is_found(grown: str) -> None:
+    assert list(growing_pauses(ast.parse(grown.replace("return", "x =")))) == [1]
+
+
+def test_there_is_one_backoff() -> None:
+    found = {name_of(path): list(growing_pauses(ast.parse(text_of(path)))) for path in MODULES}
+    assert {name: lines for name, lines in found.items() if lines and not name.startswith(OWN_BACKOFFS)} == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.core.backoff import Backoff
 from headrace.core.errors import NotFound
 from headrace.core.graph import Kind
 from headrace.core.jobs import ItemView, JobFilter, JobView
@@ -14,7 +15,7 @@ from headrace.core.tally import JobState
 from headrace.ports.inspector import Inspector
 
 PAGE = 100
-LOOK_S_MIN, LOOK_S_MAX = 0.01, 0.25
+LOOKS = Backoff(0.01, 0.25, jitter=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +93,16 @@ async def watch(inspector: Inspector, job: str) -> AsyncIterator[JobView]:
     Looks often while something happens and seldom while nothing does.
     """
     seen: JobView | None = None
-    look_s = LOOK_S_MIN
+    looks = 0
     while True:
         view = await inspector.job(job)
-        look_s = LOOK_S_MIN if view != seen else min(LOOK_S_MAX, look_s * 2)
+        looks = 1 if view != seen else looks + 1
         if view != seen:
             yield view
         if view.state is not JobState.OPEN:
             return
         seen = view
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(LOOKS.pause_s(looks))
 
 
 async def idle(inspector: Inspector) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.core.backoff import Backoff
 from headrace.core.claims import ATTEMPTS_MAX
 from headrace.core.errors import InvalidFlow
 from headrace.core.outcomes import Dead, Done, Outcome, Retry, Snooze
@@ -33,9 +34,7 @@ class RetryPolicy:
 
     def delay_s(self, attempt: int, chance: float) -> float:
         """How long to wait after `attempt` failed attempts; `chance` in [0, 1) spreads the herd."""
-        exponent = min(attempt - 1, 60)
-        whole = min(self.cap_s, self.first_s * self.factor**exponent)
-        return float(whole * (1 - self.jitter * chance))
+        return Backoff(self.first_s, self.cap_s, self.factor, self.jitter).pause_s(attempt, chance)
 
     def for_error(self, error: BaseException) -> RetryPolicy | None:
         for kind in type(error).__mro__:

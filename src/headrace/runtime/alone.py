@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.runtime.crew import Crew
-from headrace.runtime.settler import Backoff, Settler
+from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Slice
 
 REVOKE_TRIES = 5
@@ -46,13 +46,13 @@ async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Set
 
 async def _revoke(work: Slice, crew: Crew) -> bool:
     """Tell the sinks of the stage. False: one of them cannot be told now, so the items go back for another time."""
-    backoff = Backoff(crew.yard)
+    outage = Outage(crew.yard)
     for revoke in crew.revokers if work.claim.revokes else ():
         for _ in range(REVOKE_TRIES):
             try:
                 await revoke(work.claim.revokes)
             except Exception as error:  # a sink may be anybody's
-                await backoff.wait("sink.failing", error)
+                await outage.wait("sink.failing", error)
             else:
                 break
         else:

@@ -26,7 +26,7 @@ from headrace.core.errors import Conflict, HeadraceError, TransactionEnded, Unkn
 from headrace.ports.transactions import NOT_APPLIED, OpenTransaction, OpenTransactions, Terms
 from headrace.runtime.context import Out
 from headrace.runtime.flow import Stage
-from headrace.runtime.settler import Backoff, Settler
+from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Place, Slice
 from headrace.runtime.verdicts import RecordedFailure
 from headrace.runtime.yard import Yard
@@ -70,7 +70,7 @@ class Bracket:
         return within
 
     async def _begin(self, place: Place) -> OpenTransaction:
-        backoff = Backoff(self._yard)
+        outage = Outage(self._yard)
         spots = place.batch.spots if place.batch is not None else [(place.slice, place.index)]
         fences = {work.fence for work, _ in spots if work is not None}
         terms = Terms(self._stage.shape.awaits_within, self._stage.timeout_s, tuple(sorted(fences)))
@@ -80,7 +80,7 @@ class Bracket:
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                await backoff.wait("store.failing", error)
+                await outage.wait("store.failing", error)
 
     def cut(self) -> None:
         """The handler was interrupted, and may still be at work: its connection breaks."""
@@ -141,15 +141,15 @@ class Bracket:
 
     async def _resolve(self, works: Sequence[Slice], settlements: Sequence[Settlement], lost: Unknown) -> list[Settled]:
         """Ask until the store answers, or until nothing of it can be ours."""
-        backoff = Backoff(self._yard)
-        await backoff.wait("store.failing", lost)
+        outage = Outage(self._yard)
+        await outage.wait("store.failing", lost)
         while len(self._lost(works)) < len(works):
             try:
                 return await self._transactions.resolve(settlements)
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                await backoff.wait("store.failing", error)
+                await outage.wait("store.failing", error)
         return [Settled(settlement.fence, False, "lost") for settlement in settlements]
 
     def _take_back(self, works: Sequence[Slice], settlements: Sequence[Settlement]) -> None:

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
+from headrace.core.backoff import Backoff
 from headrace.core.deliveries import Subscription
 from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
@@ -27,6 +28,7 @@ from headrace.ports.sink import Sink
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
+from headrace.runtime.pacing import Pauses
 from headrace.runtime.relay import Relay, RelayOptions
 from headrace.runtime.seams import Seams
 from headrace.runtime.serving import beside
@@ -46,8 +48,7 @@ from headrace.runtime.yard import WorkerOptions
 T = TypeVar("T")
 P = ParamSpec("P")
 RESENDS_MAX = 10
-RESEND_S_MIN, RESEND_S_MAX = 0.05, 2.0
-LOOK_S_MIN, LOOK_S_MAX = 0.005, 0.25
+LOOKS = Backoff(0.005, 0.25, factor=1.5, jitter=0.0)
 
 
 class RelayWishes(TypedDict, total=False):
@@ -143,10 +144,10 @@ class Engine:
         """The job when its newest generation has ended. `TimeoutError` if that takes longer than `timeout_s`."""
         try:
             async with asyncio.timeout(timeout_s):
-                look_s = LOOK_S_MIN
+                looks = 0
                 while (view := await self.store.job(job)).state is JobState.OPEN:
-                    await asyncio.sleep(look_s)
-                    look_s = min(LOOK_S_MAX, look_s * 1.5)
+                    looks += 1
+                    await asyncio.sleep(LOOKS.pause_s(looks))
                 return view
         except TimeoutError:
             raise TimeoutError(f"job {job} is still open after {timeout_s:g} s") from None
@@ -230,14 +231,14 @@ class Engine:
 
     async def _surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
         """Send the same write again while its error may heal: of a lost answer only that can tell."""
-        for attempt in range(RESENDS_MAX):
+        pauses = Pauses(self._seams.chance)
+        for _ in range(RESENDS_MAX):
             try:
                 return await call(*values, **named)
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                wait_s = min(RESEND_S_MAX, RESEND_S_MIN * 2**attempt)
-                await asyncio.sleep(wait_s * (1 - self._seams.chance.random() / 2))
+                await asyncio.sleep(pauses.next_s())
         return await call(*values, **named)
 
 

@@ -1,4 +1,4 @@
-"""The pace of a loop that serves until it is drained: woken by rings, slower while the other side does not answer."""
+"""The pace of loops: pauses that grow while the other side does not answer, and rings that end a rest."""
 
 from __future__ import annotations
 
@@ -7,24 +7,45 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
+from headrace.core.backoff import Backoff
 from headrace.core.errors import HeadraceError
+from headrace.ports.seams import Chance
 from headrace.runtime.observe import Observer
 from headrace.runtime.seams import Seams
 
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
+# A server that restarts is back within seconds; at two seconds a pause costs it nothing and its users little.
+SERVER = Backoff(0.05, 2.0)
 RESENDS_MAX = 5
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+class Pauses:
+    """The pauses of one loop: longer with every failure in a row, short again after a success."""
+
+    __slots__ = ("_backoff", "_chance", "_failures")
+
+    def __init__(self, chance: Chance, backoff: Backoff = SERVER) -> None:
+        self._chance, self._backoff, self._failures = chance, backoff, 0
+
+    def next_s(self) -> float:
+        """Something failed once more: how long to wait."""
+        self._failures += 1
+        # The complement, so that pinned seeds of the simulator draw the pauses that they were pinned with.
+        return self._backoff.pause_s(self._failures, 1 - self._chance.random())
+
+    def reset(self) -> None:
+        """It works again."""
+        self._failures = 0
 
 
 class Pace:
     """When a loop goes on, and when it ends."""
 
     def __init__(self, seams: Seams, observer: Observer) -> None:
-        self._seams, self._observer = seams, observer
+        self._observer, self._pauses = observer, Pauses(seams.chance)
         self._bell, self._over = asyncio.Event(), asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._pause_s = PAUSE_S_MIN
 
     @property
     def draining(self) -> bool:
@@ -57,12 +78,11 @@ class Pace:
         """Wait longer each time, unless it is over."""
         self._observer.event(event, error=type(error).__name__, detail=str(error))
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pause_s * (0.5 + self._seams.chance.random() / 2)):
+            async with asyncio.timeout(self._pauses.next_s()):
                 await self._over.wait()
-        self._pause_s = min(self._pause_s * 2, PAUSE_S_MAX)
 
     def recovered(self) -> None:
-        self._pause_s = PAUSE_S_MIN
+        self._pauses.reset()
 
     async def surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
         """Send the same write again while its answer is unknown, a few times."""

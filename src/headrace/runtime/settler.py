@@ -16,6 +16,7 @@ from headrace.core.errors import Conflict, HeadraceError
 from headrace.core.parcels import Parcel
 from headrace.ports.store import Store
 from headrace.runtime.outbox import Send, parcels_of
+from headrace.runtime.pacing import Pauses
 from headrace.runtime.slices import Commit, Place, Slice
 from headrace.runtime.verdicts import RecordedFailure, record
 from headrace.runtime.yard import Yard
@@ -23,24 +24,22 @@ from headrace.runtime.yard import Yard
 SETTLEMENTS_MAX = 64
 BYTES_MAX = 8 * 1024 * 1024
 PARCELS_AT_ONCE = 8
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 
 
-class Backoff:
-    """Pauses that double, with jitter, while a store does not answer."""
+class Outage:
+    """Waits out a store or a sink that does not answer."""
 
-    __slots__ = ("_pause_s", "_yard")
+    __slots__ = ("_pauses", "_yard")
 
     def __init__(self, yard: Yard) -> None:
-        self._yard, self._pause_s = yard, PAUSE_S_MIN
+        self._yard, self._pauses = yard, Pauses(yard.seams.chance)
 
     async def wait(self, event: str, error: BaseException) -> None:
         self._yard.observer.event(event, error=type(error).__name__, detail=str(error))
-        await asyncio.sleep(self._pause_s * (0.5 + self._yard.seams.chance.random() / 2))
-        self._pause_s = min(self._pause_s * 2, PAUSE_S_MAX)
+        await asyncio.sleep(self._pauses.next_s())
 
     def reset(self) -> None:
-        self._pause_s = PAUSE_S_MIN
+        self._pauses.reset()
 
 
 class Settler:
@@ -51,7 +50,7 @@ class Settler:
         self._ready: dict[Slice, None] = {}
         self._news = asyncio.Event()
         self._staging: set[asyncio.Task[list[int]]] = set()
-        self._backoff = Backoff(yard)
+        self._outage = Outage(yard)
 
     def soon(self, work: Slice) -> None:
         """This slice has something to settle."""
@@ -96,14 +95,14 @@ class Settler:
 
     async def _settle(self, batch: list[Slice]) -> None:
         """Send until every settlement has its answer or its claim is gone."""
-        self._backoff.reset()
+        self._outage.reset()
         while batch:
             try:
                 prepared = [(work, settlement) for work in batch if (settlement := await self._prepared(work))]
                 answers = await self._store.settle([settlement for _, settlement in prepared]) if prepared else []
             except Exception as error:
                 if isinstance(error, HeadraceError) and error.heals:
-                    await self._backoff.wait("store.failing", error)
+                    await self._outage.wait("store.failing", error)
                     batch = [work for work in batch if self.ours(work)]
                     continue
                 await self._refused([work for work in batch if not work.lost], error)
@@ -220,7 +219,7 @@ class Settler:
             task.exception()
 
     async def _stage(self, work: Slice, parcels: Sequence[Parcel]) -> list[int]:
-        backoff = Backoff(self._yard)
+        outage = Outage(self._yard)
         while True:
             if not self.ours(work):
                 raise Conflict("the claim was lost")
@@ -229,7 +228,7 @@ class Settler:
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                await backoff.wait("store.failing", error)
+                await outage.wait("store.failing", error)
                 continue
             if not kept:
                 self._on_drop(work, "lost")

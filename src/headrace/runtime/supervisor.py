@@ -22,10 +22,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace.core.backoff import Backoff
 from headrace.core.errors import HeadraceError, StoreReplaced
 from headrace.ports.seams import Clock
 
-RESTART_S_MIN, RESTART_S_MAX = 0.1, 2.0
+RESTARTS = Backoff(0.1, 2.0, jitter=0.0)
 STEADY_S = 2.0
 KILL_AFTER_S = 1.5
 IDLE_LOOK_S = 0.2
@@ -167,7 +168,7 @@ class Supervisor:
 
     async def _keep(self, slot: int) -> None:
         """Keep one child alive, with a growing pause while it dies young."""
-        delay_s = RESTART_S_MIN
+        young = 0
         while not self._stopping.is_set():
             if not self._same_store():
                 return
@@ -191,10 +192,10 @@ class Supervisor:
                 return
             self.counts["restarts"] += 1
             lived_s = self._clock.monotonic() - child.started_at
-            delay_s = RESTART_S_MIN if lived_s >= STEADY_S else min(RESTART_S_MAX, delay_s * 2)
+            young = 1 if lived_s >= STEADY_S else young + 1
             self._say(f"worker {child.pid} {_ending(code)}; another one starts")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), delay_s)
+                await asyncio.wait_for(self._stopping.wait(), RESTARTS.pause_s(young))
 
     def _same_store(self) -> bool:
         """Whether the store is still the one that the first child opened: if not, everything ends."""

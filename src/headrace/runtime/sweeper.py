@@ -6,7 +6,7 @@ import asyncio
 
 from headrace.core.errors import HeadraceError
 from headrace.ports.store import Store
-from headrace.runtime.settler import Backoff
+from headrace.runtime.settler import Outage
 from headrace.runtime.yard import Yard
 
 SWEEP_S_MIN, SWEEP_S_MAX, IDLE_S_MAX = 0.02, 1.0, 5.0
@@ -14,7 +14,7 @@ JITTER_S = 0.05
 
 
 async def sweep_for_ever(store: Store, yard: Yard) -> None:
-    backoff = Backoff(yard)
+    outage = Outage(yard)
     # While nobody holds anything, a claim made right after a look is found before it can have expired.
     idle_s = min(yard.options.hold_s / 2, IDLE_S_MAX)
     while True:
@@ -23,9 +23,9 @@ async def sweep_for_ever(store: Store, yard: Yard) -> None:
         except HeadraceError as error:
             if not error.heals:
                 raise
-            await backoff.wait("store.failing", error)
+            await outage.wait("store.failing", error)
             continue
-        backoff.reset()
+        outage.reset()
         if swept.lost:
             yard.observer.event("claims.swept", lost=swept.lost)
             yard.ring()

@@ -27,7 +27,7 @@ from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.observe import Observer
 from headrace.runtime.open_crew import OpenCrew, OpenListCrew, check_transactions
 from headrace.runtime.seams import Seams
-from headrace.runtime.settler import Backoff, Settler
+from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Slice
 from headrace.runtime.sweeper import sweep_for_ever
 from headrace.runtime.watch import Watch
@@ -177,7 +177,7 @@ class Worker:
         self._yard.let_go(work)
 
     async def _claim_for_ever(self) -> None:
-        yard, backoff = self._yard, Backoff(self._yard)
+        yard, outage = self._yard, Outage(self._yard)
         while not yard.draining:
             yard.bell.clear()
             yard.look_again()
@@ -191,9 +191,9 @@ class Worker:
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                await backoff.wait("store.failing", error)
+                await outage.wait("store.failing", error)
                 continue
-            backoff.reset()
+            outage.reset()
             granted = {(claim.flow, claim.stage) for claim in grant.claims}
             dry = {(want.flow, want.stage) for want in wants} - granted
             # What rang while the store was looking may have come too late for its answer.

@@ -27,13 +27,14 @@ from yarl import URL
 
 from headrace.adapters.rabbitmq.channels import QuickChannel
 from headrace.adapters.rabbitmq.taps import Sink, Tap, TappedTransport
+from headrace.core.backoff import Backoff
 from headrace.core.errors import OperatorError, Unreachable
 
 CONNECT_S_MAX = 10.0
 CALL_S_MAX = 20.0
 CLOSE_S_MAX = 3.0
 HEARTBEAT_S = 10
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
+PAUSES = Backoff(0.05, 2.0)
 REFUSED = (AuthenticationError, ProbableAuthenticationError, ConnectionNotAllowed, InvalidFrameError)
 T = TypeVar("T")
 BROKEN = (AMQPError, OSError, ChannelInvalidStateError, RuntimeError, TimeoutError)
@@ -51,7 +52,7 @@ class Line:
         self._tap = Tap()
         self._running: set[asyncio.Task[Any]] = set()
         self._opening = asyncio.Lock()
-        self._pause_s, self._not_before = 0.0, 0.0
+        self._failures, self._not_before = 0, 0.0
         self.trusted = self._is_closed = False
         # What the driver has to say is said by errors; without a handler it would print it besides.
         driver = logging.getLogger("aiormq")
@@ -171,10 +172,11 @@ class Line:
             await quietly(connection)
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise
-            self._pause_s = min(PAUSE_S_MAX, max(PAUSE_S_MIN, self._pause_s * 2))
-            self._not_before = asyncio.get_running_loop().time() + self._pause_s * random.uniform(0.5, 1.0)
+            self._failures += 1
+            pause_s = PAUSES.pause_s(self._failures, random.random())
+            self._not_before = asyncio.get_running_loop().time() + pause_s
             raise self._cannot(error) from error
-        self._pause_s, self._not_before, self.trusted, self._tap = 0.0, 0.0, True, transport.tap
+        self._failures, self._not_before, self.trusted, self._tap = 0, 0.0, True, transport.tap
         return connection
 
     def _cannot(self, error: BaseException) -> OperatorError:
