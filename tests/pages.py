@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
+_SQLITE_URL = re.compile(r"sqlite:///(\w+)\.db")
 _KEEPS = re.compile(r"(\w+)=\$\((.*)\)")
 
 
@@ -39,7 +40,11 @@ def block(page: str, language: str, number: int = 0) -> str:
 
 @dataclass
 class Reader:
-    """Somebody who does what a page says, in a directory of their own. `variables` that are set before stay so."""
+    """Somebody who does what a page says, in a directory of their own. `variables` that are set before stay so.
+
+    With `moved` they keep everything elsewhere: it gives the URL that stands for a SQLite file's name. What the page
+    does to the file itself, with SQLite's own tools, is left out then.
+    """
 
     folder: Path
     command: Command
@@ -47,10 +52,14 @@ class Reader:
     query: Callable[[str], None] | None = None
     variables: dict[str, str] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
+    moved: Callable[[str], str] | None = None
 
     def follow(self, page: str) -> None:
         printed = ""
-        for language, text in blocks(page):
+        for language, shown in blocks(page):
+            if self.moved is not None and language == "sh" and "apsw" in shown:
+                continue
+            text = self.with_urls(shown)
             self.seen.append(language)
             if language == "python":
                 printed = self.save(text)
@@ -61,6 +70,10 @@ class Reader:
                 self.query(text)
             elif language == "text":
                 assert printed == text, f"{page} shows something else than {printed!r}"
+
+    def with_urls(self, text: str) -> str:
+        moved = self.moved
+        return text if moved is None else _SQLITE_URL.sub(lambda found: moved(found[1]), text)
 
     def save(self, text: str) -> str:
         """Save a file; the output of one that is a program."""

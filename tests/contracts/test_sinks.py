@@ -44,10 +44,6 @@ class Filed:
         return str(tmp_path / "sink.db")
 
     @pytest.fixture
-    def placeholder(self) -> str:
-        return "?"
-
-    @pytest.fixture
     def query(self, path: str) -> Iterator[Query]:
         connection = apsw.Connection(path)
         connection.set_busy_timeout(10_000)

@@ -34,10 +34,6 @@ class TestTransactionalSqlite(TransactionContract):
         return SqliteStore(database, clock)
 
     @pytest.fixture
-    def insert(self) -> str:
-        return "INSERT INTO effect_log (item, value) VALUES (?, ?)"
-
-    @pytest.fixture
     def query(self, database: InlineDatabase) -> Query:
         async def query(sql: str) -> Sequence[tuple[Any, ...]]:
             return await database.write(lambda connection: connection.execute(sql).fetchall())

@@ -11,7 +11,7 @@ import pytest
 from headrace.core.claims import Settlement, Statement
 from headrace.testing.contracts import Bench, TransactionContract
 from headrace.testing.contracts.bench import ALL
-from headrace.testing.contracts.recording import PLAIN, Query
+from headrace.testing.contracts.recording import INSERT, PLAIN, Query
 from headrace.testing.passage import Passage, RealPassage
 
 
@@ -19,10 +19,6 @@ class TestTransactionalPostgres(TransactionContract):
     @pytest.fixture
     def passage(self) -> Passage:
         return RealPassage()
-
-    @pytest.fixture
-    def insert(self) -> str:
-        return "INSERT INTO effect_log (item, value) VALUES (%s, %s)"
 
     @pytest.fixture
     def query(self, postgres_url: str) -> Query:
@@ -40,15 +36,13 @@ class TestTransactionalPostgres(TransactionContract):
         answer = await bench.settle(claim, ALL, statements=(Statement(0, f"UPDATE {name} SET done = 5"),))
         assert "belongs to headrace" in answer.faults[0][1]
 
-    async def test_a_refused_settlement_spoils_no_other_of_the_same_call(
-        self, bench: Bench, log: Query, insert: str
-    ) -> None:
+    async def test_a_refused_settlement_spoils_no_other_of_the_same_call(self, bench: Bench, log: Query) -> None:
         job = await bench.submit(PLAIN, {"charge": 3})
         claims = [await bench.claim("charge", room=1) for _ in range(3)]
         values = [1, 500, 2]
         answers = await bench.store.settle(
             [
-                Settlement(claim.fence, 1, done=1, statements=(Statement(0, insert, (f"item-{value}", value)),))
+                Settlement(claim.fence, 1, done=1, statements=(Statement(0, INSERT, (f"item-{value}", value)),))
                 for claim, value in zip(claims, values, strict=True)
             ]
         )

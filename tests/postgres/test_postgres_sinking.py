@@ -19,7 +19,7 @@ from headrace.runtime.effects import every_effect
 from headrace.runtime.worker import Worker
 
 TABLES = "CREATE TABLE IF NOT EXISTS charge (item integer NOT NULL CHECK (item <> 13))"
-CHARGE = "INSERT INTO charge (item) VALUES (%s)"
+CHARGE = "INSERT INTO charge (item) VALUES (?)"
 SHORT = WorkerOptions(hold_s=1.0, poll_s=0.05, partial_s=0.05, grace_s=0.1)
 WAIT_S = 30.0
 

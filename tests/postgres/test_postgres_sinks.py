@@ -59,10 +59,6 @@ class InADatabase:
         return database
 
     @pytest.fixture
-    def placeholder(self) -> str:
-        return "%s"
-
-    @pytest.fixture
     async def other(self, url: str) -> AsyncIterator[psycopg.AsyncConnection[tuple[Any, ...]]]:
         """A connection of somebody else's."""
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
@@ -87,7 +83,7 @@ class TestPostgresSink(InADatabase, SinkContract):
 
     async def test_values_come_back_as_they_were(self, sink: Sink) -> None:
         change = Change(
-            "SELECT NULL, 1.5::numeric, '\\x00ff'::bytea, 'ü', %(moment)s::timestamptz, %(id)s::uuid, ARRAY[1, 2], "
+            "SELECT NULL, 1.5::numeric, '\\x00ff'::bytea, 'ü', :moment::timestamptz, :id::uuid, ARRAY[1, 2], "
             "0.1::float8, true, '{\"a\": 1}'::jsonb",
             {"moment": datetime(2026, 1, 2, 3, 4, 5, 6, UTC), "id": UUID(int=7)},
         )
@@ -96,6 +92,11 @@ class TestPostgresSink(InADatabase, SinkContract):
         row = (None, Decimal("1.5"), b"\x00\xff", "ü", moment, UUID(int=7), [1, 2], 0.1, True, {"a": 1})
         assert first.answer == (row,)
         assert (await sink.once(Effect(KEY, 1), change)).answer == first.answer
+
+    async def test_an_operator_with_a_question_mark_is_written_with_two(self, sink: Sink) -> None:
+        operators = "SELECT '{\"a\": 1}'::jsonb ?? :key, '{\"a\": 1}'::jsonb ??| :keys, '{\"a\": 1}'::jsonb ??& :keys"
+        applied = await sink.once(Effect(KEY, 1), Change(operators, {"key": "a", "keys": ["a", "b"]}))
+        assert applied.answer == ((True, True, False),)
 
     async def test_many_that_open_an_empty_database_at_once_all_get_in(self, url: str, charge: Charge) -> None:
         sinks = [PostgresSink(url, TABLES, lanes=1) for _ in range(6)]

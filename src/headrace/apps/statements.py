@@ -11,8 +11,9 @@ from functools import cache
 from importlib import resources
 from typing import LiteralString
 
+from headrace.core.placeholders import pyformat
+
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
-_PIECES = re.compile(r"'[^']*'|--[^\n]*|::|:([a-z_]+)|%")
 
 
 @cache
@@ -28,10 +29,5 @@ def named_statements(package: str, dialect: str) -> dict[str, str]:
 
 
 def driver_text(text: str) -> LiteralString:
-    """In psycopg's notation: `:name` becomes `%(name)s`, and a percent sign is only that. Quoted text, comments and
-    casts stay as they are."""
-
-    def rewritten(piece: re.Match[str]) -> str:
-        return f"%({piece[1]})s" if piece[1] else piece[0].replace("%", "%%")
-
-    return _PIECES.sub(rewritten, text)
+    """In psycopg's notation."""
+    return pyformat(text).text

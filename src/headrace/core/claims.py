@@ -98,11 +98,12 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that an item's handler recorded, to be applied in the transaction that settles it."""
+    """A statement that an item's handler recorded, to be applied in the transaction that settles it: with `?` and
+    values in order, or `:name` and values by name."""
 
     index: int
     sql: str
-    values: tuple[object, ...] = ()
+    values: Mapping[str, object] | tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

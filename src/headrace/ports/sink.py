@@ -21,7 +21,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One statement in the sink's own dialect, with its values."""
+    """One statement with its values: `?` and values in order, or `:name` and values by name, whatever the database.
+
+    PostgreSQL's operators with a question mark are written with two: `data ?? 'key'`, `data ??| :keys`.
+    """
 
     statement: str
     values: Mapping[str, Any] | Sequence[Any] = ()

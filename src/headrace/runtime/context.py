@@ -244,17 +244,19 @@ class Context:
         place.statements, place.connection = self._place.statements, self._place.connection
         return Context(place)
 
-    def sql(self, statement: str, values: Sequence[object] = ()) -> None:
-        """Record a statement on the application's own tables in the store's database. It is applied in the transaction
-        that settles this item as done, and never otherwise. If it cannot be applied, this attempt has failed. For
-        stages with `transaction="recorded"`."""
+    def sql(self, statement: str, values: Mapping[str, object] | Sequence[object] = ()) -> None:
+        """Record a statement on the application's own tables in the store's database, with `?` and values in order, or
+        `:name` and values by name. It is applied in the transaction that settles this item as done, and never
+        otherwise. If it cannot be applied, this attempt has failed. For stages with `transaction="recorded"`."""
         work, index = self._item
         if work.stage.transaction != RECORDED:
             raise InvalidFlow(
                 f"stage {work.claim.stage!r} does not say that its handler records statements",
                 'declare it with transaction="recorded"',
             )
-        self._place.statements.append((work, Statement(index, statement, tuple(values))))
+        # A copy: what the handler does to its own values afterwards was not recorded.
+        own = dict(values) if isinstance(values, Mapping) else tuple(values)
+        self._place.statements.append((work, Statement(index, statement, own)))
         self._place.loaded = True
 
     @property

@@ -31,6 +31,10 @@ class Refused(Exception):
     """A statement that may not run here."""
 
 
+# A value that cannot be bound, or that the statement names and nobody gave, is a fault of the item as well.
+WRONG = (apsw.Error, Refused, TypeError, ValueError, OverflowError, LookupError)
+
+
 def apply_recorded(tx: Transaction, statements: Sequence[Statement]) -> tuple[tuple[int, str], ...]:
     """Apply them all, or none: then the answer is which items' statements fail, found by halving."""
     if not statements:
@@ -58,7 +62,7 @@ def _apply(tx: Transaction, groups: Sequence[Group]) -> list[tuple[int, str]]:
         return []
     except SURROUNDINGS:
         raise
-    except (apsw.Error, Refused, TypeError, ValueError, OverflowError) as error:
+    except WRONG as error:
         connection.execute("ROLLBACK TO half")
         connection.execute("RELEASE half")
         if len(groups) == 1:

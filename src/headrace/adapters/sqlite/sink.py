@@ -20,7 +20,7 @@ from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.clock import MachineClock
 from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, configure, plain, translated
 from headrace.adapters.sqlite.migrating import APPLICATION_ID
-from headrace.adapters.sqlite.recording import Refused, check_statement
+from headrace.adapters.sqlite.recording import WRONG, check_statement
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.adapters.sqlite.writer import ThreadedDatabase, take_turn
 from headrace.core.effects import CONDITIONAL, check_answer, check_key
@@ -30,7 +30,6 @@ from headrace.ports.sink import Applied, Change, Effect, EffectView
 
 Row = tuple[Any, ...]
 OWN_TABLES = frozenset({"headrace_effect", "headrace_revoked"})
-WRONG = (apsw.Error, Refused, TypeError, ValueError, OverflowError, LookupError)
 AFTER_ALL_KEYS = "\U0010ffff"
 
 

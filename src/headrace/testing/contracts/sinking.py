@@ -1,7 +1,7 @@
 """Sinks: one effect per effect key, proven by reading the sink.
 
-An adapter brings `handles`: at least two sinks on the same place, made with the tables of `TABLES`; `placeholder`, its
-dialect's mark for a value; and `query`, which runs a statement of the application's past the sink and gives its rows.
+An adapter brings `handles`: at least two sinks on the same place, made with the tables of `TABLES`; and `query`, which
+runs a statement of the application's past the sink and gives its rows. The changes are the same for every sink.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class SinkFixtures:
         return handles[0]
 
     @pytest.fixture
-    def charge(self, placeholder: str) -> Charge:
+    def charge(self) -> Charge:
         """An append: applied twice it would show."""
-        statement = f"INSERT INTO charge (item, amount) VALUES ({placeholder}, {placeholder}) RETURNING item, amount"
+        statement = "INSERT INTO charge (item, amount) VALUES (?, ?) RETURNING item, amount"
         return lambda item, amount: Change(statement, (item, amount))
 
     @pytest.fixture
-    def write(self, placeholder: str) -> Charge:
+    def write(self) -> Charge:
         """An overwrite of one row."""
         statement = (
-            f"INSERT INTO cell (name, value) VALUES ({placeholder}, {placeholder}) "
+            "INSERT INTO cell (name, value) VALUES (:name, :value) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value"
         )
-        return lambda name, value: Change(statement, (name, value))
+        return lambda name, value: Change(statement, {"name": name, "value": value})
 
 
 class OnceContract(SinkFixtures):
@@ -99,6 +99,17 @@ class OnceContract(SinkFixtures):
         assert [n for n, answer in enumerate(answers) if isinstance(answer, BaseException)] == [3]
         assert len(await charges(query)) == 7
 
+    async def test_a_percent_sign_is_only_that(self, sink: Sink, query: Query) -> None:
+        change = Change("INSERT INTO charge (item, amount) VALUES ('5% of what?', 17 % :by)", {"by": 10})
+        await sink.once(Effect(KEY, 5), change)
+        assert await charges(query) == [("5% of what?", 7)]
+
+    async def test_a_value_that_is_missing_is_refused(self, sink: Sink, query: Query) -> None:
+        change = Change("INSERT INTO charge (item, amount) VALUES (:item, :amount)", {"item": "a"})
+        with pytest.raises(CallerError, match="amount"):
+            await sink.once(Effect(KEY, 5), change)
+        assert await sink.effects("", "", 10) == []
+
     @pytest.mark.parametrize(
         "verb", ["COMMIT", "ROLLBACK", "/* so */ COMMIT", "DELETE FROM charge; COMMIT", "nonsense"]
     )
@@ -111,10 +122,8 @@ class OnceContract(SinkFixtures):
         with pytest.raises(CallerError, match="belongs to headrace"):
             await sink.once(Effect(KEY, 5), Change("DELETE FROM headrace_effect"))
 
-    async def test_an_answer_too_large_to_keep_is_refused(self, sink: Sink, query: Query, placeholder: str) -> None:
-        change = Change(
-            f"INSERT INTO charge (item, amount) VALUES ('a', 1) RETURNING {placeholder}", ("x" * ANSWER_BYTES_MAX,)
-        )
+    async def test_an_answer_too_large_to_keep_is_refused(self, sink: Sink, query: Query) -> None:
+        change = Change("INSERT INTO charge (item, amount) VALUES ('a', 1) RETURNING ?", ("x" * ANSWER_BYTES_MAX,))
         with pytest.raises(TooLarge, match="ANSWER_BYTES_MAX"):
             await sink.once(Effect(KEY, 5), change)
         assert await charges(query) == []
