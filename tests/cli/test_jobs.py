@@ -74,6 +74,24 @@ def test_dead_letters_are_listed_redriven_and_purged(headrace_command: Command, 
     assert answer("verify", job)["clean"]
 
 
+def test_a_job_redriven_in_part_stays_failed(headrace_command: Command, here: Path, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"good bad bad"')["id"]
+    headrace_command(*WORK)
+    (here / "app.py").write_text((here / "app.py").read_text().replace('== "bad"', '== "worse"'))
+    assert answer("dead", "redrive", "--job", job, "--limit", "1") == {"redriven": 1}
+    headrace_command(*WORK)
+    shown = answer("jobs", "show", job)
+    assert (shown["state"], shown["generation"]) == ("failed", 2)
+    assert (shown["stages"]["greet"]["done"], shown["stages"]["greet"]["dead"]) == (2, 1)
+    assert [line["stages"]["greet"]["dead"] for line in shown["finish_lines"]] == [2, 0]
+    assert [found["id"] for found in answer("jobs", "list", "--state", "failed")] == [job]
+    assert headrace_command("jobs", "watch", job).returncode == 1
+    assert answer("verify", job)["clean"]
+    assert answer("dead", "redrive", "--job", job) == {"redriven": 1}
+    headrace_command(*WORK)
+    assert answer("jobs", "show", job)["state"] == "finished"
+
+
 def test_a_job_is_paused_resumed_and_cancelled(headrace_command: Command, answer: Answer) -> None:
     job = answer("jobs", "submit", "app:flow", '"one"')["id"]
     assert answer("jobs", "pause", job) == {"job": job, "changed": True}

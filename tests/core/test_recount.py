@@ -10,8 +10,8 @@ import pytest
 
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
 from headrace.core.graph import Graph, Kind, StageSpec
-from headrace.core.recount import explain_open, recount, tallies
-from headrace.core.tally import Tally
+from headrace.core.recount import explain_open, overall, recount, tallies
+from headrace.core.tally import JobState, Tally, Tolerance
 
 GRAPH = Graph.build(
     [StageSpec("a", feeds=("b",)), StageSpec("b"), StageSpec("end", Kind.BARRIER, after=("b",))],
@@ -29,7 +29,7 @@ ENDED = ClaimRow(70, 3, 0, 2, 2, 0, 0, 0, 0b11, 0b00, False)
 SOUND = JobAudit(
     "job",
     1,
-    True,
+    JobState.OPEN,
     False,
     (
         StageRow(1, 0, "a", 0, 3, 2, 1, 0, True),
@@ -47,7 +47,7 @@ SOUND = JobAudit(
 
 OVER = replace(
     SOUND,
-    open=False,
+    state=JobState.FAILED,
     stages=(
         SOUND.stages[0],
         StageRow(1, 1, "b", 0, 5, 5, 0, 0, True),
@@ -57,6 +57,32 @@ OVER = replace(
     claims=(),
     finishes=(1,),
     events=(1,),
+)
+
+LENIENT = Graph.build([replace(spec, tolerate=Tolerance(count=1)) for spec in GRAPH.stages])
+
+# Generation 1 is pruned and left three dead in stage a; generation 2 redrove one of them, which is done.
+UNTOUCHED = tuple(DeadRow(1, 0, seq) for seq in (1024, 1025, 1026))
+REDRIVEN = JobAudit(
+    "job",
+    2,
+    JobState.FAILED,
+    1,
+    (
+        StageRow(1, 0, "a", 0, 4, 1, 3, 0, True),
+        StageRow(1, 1, "b", 0, 0, 0, 0, 0, True),
+        StageRow(1, 2, "end", 0, 0, 0, 0, 0, True),
+        StageRow(2, 0, "a", 0, 1, 1, 0, 0, True, redriven=1),
+        StageRow(2, 1, "b", 0, 0, 0, 0, 0, True),
+        StageRow(2, 2, "end", 0, 0, 0, 0, 0, True),
+    ),
+    (ChunkRow(9, 2, 0, True, False, 1, 1, 1, 0, 0, 0, 0b1, 0, (1024,), True),),
+    (),
+    (DeadRow(1, 0, 1024, redriven_in=2), *UNTOUCHED[1:]),
+    (1, 2),
+    (1, 2),
+    LENIENT,
+    False,
 )
 
 
@@ -109,17 +135,29 @@ BROKEN: dict[str, tuple[str, Callable[[], JobAudit]]] = {
     "more letters than deaths": ("D1", lambda: replace(SOUND, dead=(*SOUND.dead, DeadRow(1, 0, 1024)))),
     "chunks of a stage without a tally": ("L4", lambda: replace(SOUND, stages=SOUND.stages[:1])),
     "a finish line while stages are open": ("L4", lambda: replace(SOUND, finishes=(1,), events=(1,))),
-    "a job that says it ended": ("L4", lambda: replace(SOUND, open=False)),
+    "a job that says it ended": ("L4", lambda: replace(SOUND, state=JobState.FAILED)),
     "a job that ended without a finish line": ("L4", lambda: replace(OVER, finishes=(), events=())),
     "a finish line crossed twice": ("L4", lambda: replace(OVER, finishes=(1, 1))),
     "a finish line without its event": ("E1", lambda: replace(OVER, events=())),
     "an event without a finish line": ("E1", lambda: replace(OVER, events=(1, 1))),
-    "an ended job that says it is open": ("L4", lambda: replace(OVER, open=True)),
+    "an ended job that says it is open": ("L4", lambda: replace(OVER, state=JobState.OPEN)),
     "a closed stage with an open item": ("L4", lambda: stage(1, OVER, total=6)),
+    "a job that says it went well though an item died": ("H2", lambda: replace(OVER, state=JobState.FINISHED)),
+    "a job that says it failed though its dead are borne": ("H2", lambda: replace(OVER, graph=LENIENT)),
+    "a job that says it went well though a redrive left something dead": (
+        "H2",
+        lambda: replace(REDRIVEN, state=JobState.FINISHED, graph=GRAPH),
+    ),
+    "a job cancelled in a redrive though too much is dead": (
+        "H2",
+        lambda: replace(REDRIVEN, state=JobState.CANCELLED),
+    ),
+    "a redriven letter that no stage took up": ("D2", lambda: stage(0, REDRIVEN, redriven=2)),
+    "a stage that took up a letter that says nothing of it": ("D2", lambda: replace(REDRIVEN, dead=UNTOUCHED)),
 }
 
 
-@pytest.mark.parametrize("audit", [SOUND, OVER])
+@pytest.mark.parametrize("audit", [SOUND, OVER, REDRIVEN])
 def test_a_sound_account_has_no_findings(audit: JobAudit) -> None:
     assert recount(audit) == []
 
@@ -134,6 +172,10 @@ def test_tallies_come_from_the_chunks_alone() -> None:
     counted = tallies(replace(SOUND, stages=stage(1, total=99, done=99).stages))
     assert counted[(1, 0)] == Tally(3, 0, 0, 2, 1, 0, sealed=True, closed=True)
     assert counted[(1, 1)] == Tally(5, 1, 1, 3, 0, 0, sealed=True, closed=False)
+
+
+def test_over_all_generations_an_item_counts_once() -> None:
+    assert overall(REDRIVEN)[0] == Tally(4, 0, 0, 2, 2, 0, sealed=True, closed=True)
 
 
 def test_a_purge_may_have_taken_letters_but_never_added_any() -> None:
@@ -153,7 +195,13 @@ def test_a_new_generation_is_recounted_though_the_first_is_pruned() -> None:
         replace(row, generation=2, total=0, done=0, dead=0, closed=row.position == 0) for row in SOUND.stages
     )
     audit = replace(
-        OVER, generation=2, open=True, pruned=True, stages=(*OVER.stages, *second), chunks=(redriven,), dead=()
+        OVER,
+        generation=2,
+        state=JobState.OPEN,
+        pruned=True,
+        stages=(*OVER.stages, *second),
+        chunks=(redriven,),
+        dead=(),
     )
     assert recount(audit) == []
     assert recount(replace(audit, chunks=(replace(redriven, next=1),)))
@@ -176,5 +224,5 @@ def test_what_is_open_is_told_in_words() -> None:
 
 
 def test_a_stage_that_should_have_closed_is_told_as_such() -> None:
-    stuck = replace(OVER, open=True, stages=stage(1, OVER, closed=False).stages, finishes=(), events=())
+    stuck = replace(OVER, state=JobState.OPEN, stages=stage(1, OVER, closed=False).stages, finishes=(), events=())
     assert "b: 5 of 5 ended; nothing is open and it did not close" in explain_open(stuck)

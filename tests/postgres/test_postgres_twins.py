@@ -76,6 +76,19 @@ TWINS = {
     "a rotation that forgets its place": Twin(
         "pick", {"coalesce(turn ->> 'tenant', '')": "''"}, StoreContract.test_claims_rotate_over_tenants
     ),
+    "a job judged by its newest generation": Twin(
+        "overall",
+        {
+            "(s.job = ": "NOT EXISTS (SELECT FROM headrace.stage n WHERE n.job = s.job"
+            " AND n.generation > s.generation) AND (s.job = "
+        },
+        OperationsContract.test_a_partial_redrive_leaves_a_failed_job_failed,
+    ),
+    "a redriven item that counts twice": Twin(
+        "overall",
+        {"(sum(s.dead) - sum(s.redriven))": "sum(s.dead)"},
+        OperationsContract.test_a_job_leaves_failed_when_nothing_of_it_is_dead_any_more,
+    ),
     "a share that nobody keeps to": Twin(
         "claim", {"workers > 1": "false"}, StoreContract.test_slices_leave_something_for_every_live_worker
     ),

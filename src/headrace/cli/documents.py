@@ -53,6 +53,7 @@ def finish_document(finish: FinishView) -> dict[str, Any]:
         "state": finish.state.value,
         "event_id": finish.event_id,
         "crossed_at": moment(finish.crossed_at),
+        "stages": {name: tally_document(tally) for name, tally in finish.stages.items()},
     }
 
 

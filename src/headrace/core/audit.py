@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.core.graph import Graph
+from headrace.core.tally import JobState
 
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
-    """One stage of one generation, as its tally stands."""
+    """One stage of one generation, as its tally stands. `redriven` counts the dead letters that entered it again."""
 
     generation: int
     position: int
@@ -20,6 +21,7 @@ class StageRow:
     dead: int
     cancelled: int
     closed: bool
+    redriven: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +66,24 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True)
 class DeadRow:
-    """A dead letter: which item of which stage died in which generation."""
+    """A dead letter: which item of which stage died in which generation, and which one took it up again."""
 
     generation: int
     position: int
     seq: int
+    redriven_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobAudit:
-    """`open` is whether the newest generation has not ended. Generations up to `pruned` have no chunks
+    """`state` is what the job says of itself. Generations up to `pruned` have no chunks
     any more (their retention has passed): only their tallies can be checked. `purged` says that dead letters may
     have been forgotten, so that there may be fewer of them than the counts say. Without `graph` the seals
     cannot be checked."""
 
     job: str
     generation: int
-    open: bool
+    state: JobState
     pruned: int
     stages: tuple[StageRow, ...]
     chunks: tuple[ChunkRow, ...]
@@ -90,3 +93,8 @@ class JobAudit:
     events: tuple[int, ...]
     graph: Graph | None = None
     purged: bool = True
+
+    @property
+    def open(self) -> bool:
+        """Whether the newest generation has not ended."""
+        return self.state is JobState.OPEN

@@ -35,8 +35,8 @@ class Claim:
     settles an empty step before it starts the first, and each before it starts the next. `cursors`
     maps an index of this claim to what an earlier holder of that item committed. `tallies` is what a
     barrier's handler gets to see: by stage, the counts of this generation and of all generations
-    together. `revokes` are the fences of lost claims that held these items: a conditional sink is
-    told before the handler runs.
+    together, in which a redriven item counts once. `revokes` are the fences of lost claims that held
+    these items: a conditional sink is told before the handler runs.
     """
 
     fence: int

@@ -45,7 +45,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job as people see it. `stages` holds the newest generation's tallies, in graph order."""
+    """A job as people see it. `stages` holds the tallies over all generations, in graph order: an item that was
+    redriven counts once, where its newest generation has it."""
 
     id: str
     tenant: str
@@ -119,7 +120,7 @@ class DeadFilter:
 
 @dataclass(frozen=True, slots=True)
 class FinishView:
-    """One finish line that was crossed."""
+    """One finish line that was crossed: the tallies of its generation alone, the state of the whole job after it."""
 
     job: str
     generation: int

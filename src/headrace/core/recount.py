@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headrace.core.audit import ChunkRow, ClaimRow, JobAudit, StageRow
-from headrace.core.tally import Tally
+from headrace.core.tally import JobState, Tally, over_generations, state_at_end
 
 StageId = tuple[int, int]
 
@@ -64,6 +64,8 @@ def recount(audit: JobAudit) -> list[Finding]:
         findings += _check_feeders(audit, stage)
     findings += _check_homeless(audit, counts)
     findings += _check_finishes(audit)
+    findings += _check_redriven(audit)
+    findings += _check_state(audit)
     return findings
 
 
@@ -78,6 +80,20 @@ def tallies(audit: JobAudit) -> dict[StageId, Tally]:
             c.fresh, c.waiting, c.held, c.done, c.dead, c.cancelled, sealed, stage.closed
         )
     return found
+
+
+def overall(audit: JobAudit) -> dict[int, Tally]:
+    """By position, the tally over all generations: from the chunks where they are still there, and from the letters."""
+    counted = tallies(audit)
+    redriven = Counter((row.redriven_in, row.position) for row in audit.dead)
+    passages: defaultdict[int, list[tuple[Tally, int]]] = defaultdict(list)
+    for stage in sorted(audit.stages, key=lambda row: row.generation):
+        own = counted[(stage.generation, stage.position)]
+        if not _readable(audit, stage.generation):
+            ends = (stage.done, stage.dead, stage.cancelled)
+            own = Tally(stage.total, 0, 0, *ends, sealed=stage.feeders_open == 0, closed=stage.closed)
+        passages[stage.position].append((own, redriven[(stage.generation, stage.position)]))
+    return {position: over_generations(found) for position, found in passages.items()}
 
 
 def explain_open(audit: JobAudit) -> list[str]:
@@ -310,6 +326,27 @@ def _check_finishes(audit: JobAudit) -> Iterator[Finding]:
     if audit.open == bool(finishes[audit.generation]):
         says = "open" if audit.open else "ended"
         yield Finding("L4", f"the job says {says}, its finish line says otherwise", f"generation {audit.generation}")
+
+
+def _check_redriven(audit: JobAudit) -> Iterator[Finding]:
+    """What a generation took up again are the letters that say so."""
+    letters = Counter((row.redriven_in, row.position) for row in audit.dead)
+    for stage in audit.stages:
+        found = letters[(stage.generation, stage.position)]
+        if stage.redriven != found:
+            yield Finding("D2", f"{stage.redriven} letters were redriven, {found} say so", _of_stage(stage))
+
+
+def _check_state(audit: JobAudit) -> Iterator[Finding]:
+    """A job has ended well only if what is dead over all generations is within tolerance."""
+    if audit.open or audit.graph is None:
+        return
+    sums = overall(audit)
+    stages = [(spec.tolerate, sums.get(at, Tally())) for at, spec in enumerate(audit.graph.stages)]
+    expected = state_at_end(stages, audit.state is JobState.CANCELLED, audit.generation)
+    if audit.state is not expected:
+        dead = ", ".join(f"{spec.name} {sums[at].dead}" for at, spec in enumerate(audit.graph.stages) if at in sums)
+        yield Finding("H2", f"the job says {audit.state}, its dead say {expected}: {dead}", f"job {audit.job}")
 
 
 def _of_chunk(chunk: ChunkRow) -> str:

@@ -1,8 +1,13 @@
-"""The counts of one stage of one job, and when its dead are too many."""
+"""The counts of one stage of one job, and when its dead are too many.
+
+A job is judged by the sum over its generations, in which an item counts once, in its newest generation: a redrive
+takes it out of the dead of an earlier one. What was not redriven is dead still, however well the redrive went.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headrace.core.errors import InvalidFlow
@@ -71,3 +76,30 @@ class Tolerance:
         if self.percent is None:
             return dead > self.count
         return dead * 100 > self.percent * total
+
+
+def over_generations(passages: Sequence[tuple[Tally, int]]) -> Tally:
+    """The tally of one stage over all generations, oldest first, each with how many dead letters it took up again."""
+    redriven = sum(letters for _, letters in passages)
+    newest = passages[-1][0]
+    every = sum((tally for tally, _ in passages[:-1]), newest)
+    return replace(
+        every,
+        total=every.total - redriven,
+        dead=every.dead - redriven,
+        sealed=newest.sealed,
+        closed=newest.closed,
+    )
+
+
+def state_at_end(stages: Iterable[tuple[Tolerance, Tally]], cancelled: bool, generation: int) -> JobState:
+    """The state of a job whose newest generation has ended, from its tallies over all generations.
+
+    A cancel ends the first passage as cancelled, whatever died in it. A job that is redriven stays failed as long
+    as too much of it is dead, also if the redrive is cancelled.
+    """
+    if cancelled and generation == 1:
+        return JobState.CANCELLED
+    if any(tolerance.exceeded(tally.dead, tally.total) for tolerance, tally in stages):
+        return JobState.FAILED
+    return JobState.CANCELLED if cancelled else JobState.FINISHED

@@ -29,7 +29,7 @@ class Operations(Protocol):
         The one item of a barrier or external stage enters when what is redriven before it has closed."""
 
     async def purge(self, which: DeadFilter) -> int:
-        """Forget dead letters. The tallies keep counting them."""
+        """Forget dead letters. Their items stay dead: the tallies keep counting them, and a failed job stays failed."""
 
     async def retain(self) -> int:
         """Drop chunks past their job's `keep_s` and everything of jobs past 30 days; the number of rows."""

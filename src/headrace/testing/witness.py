@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from headrace.core import bits
 from headrace.core.audit import JobAudit
 from headrace.core.jobs import JobView
-from headrace.core.recount import Finding, recount, tallies
+from headrace.core.recount import Finding, overall, recount
 
 ItemId = tuple[int, int, int]
 
@@ -58,13 +58,11 @@ class Witness:
         return _compare(before, now, audit.job)
 
     def compare(self, audit: JobAudit, view: JobView) -> list[Finding]:
-        """Whether people are shown the tallies that the chunks hold."""
-        if audit.pruned >= audit.generation:
-            return []
-        counted = tallies(audit)
+        """Whether people are shown the tallies that the chunks of all generations hold."""
+        counted = overall(audit)
         findings = []
         for position, spec in enumerate(view.graph.stages):
-            shown, found = view.stages[spec.name], counted[(audit.generation, position)]
+            shown, found = view.stages[spec.name], counted[position]
             if shown != found:
                 findings.append(Finding("D1", f"people see {shown}, the chunks hold {found}", f"stage {spec.name}"))
         return findings

@@ -13,9 +13,9 @@ from headrace.adapters.postgres.encoding import bits_from_text, ends_from_bytes
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
 from headrace.core.errors import NotFound
 from headrace.core.jobs import DeadFilter, DeadView, FinishView, ItemView, JobFilter, JobView, WorkerView
-from headrace.core.tally import JobState, Tally
+from headrace.core.tally import JobState, Tally, over_generations
 
-Tallies = dict[tuple[str, int], dict[str, Tally]]
+Passages = dict[str, dict[int, tuple[Tally, int]]]
 
 
 def missing(job: str) -> NotFound:
@@ -25,11 +25,11 @@ def missing(job: str) -> NotFound:
 def job_views(connection: Connection, graphs: Graphs, which: JobFilter, job: str | None = None) -> list[JobView]:
     found = rows(connection, "job_views", {**asdict(which), "job": job})
     graphs.learn(connection, {row[10] for row in found})
-    tallies = _tallies(connection, [row[0] for row in found])
-    return [_job_view(row, graphs, tallies) for row in found]
+    passages = _passages(connection, [row[0] for row in found])
+    return [_job_view(row, graphs, passages[row[0]]) for row in found]
 
 
-def _job_view(row: Row, graphs: Graphs, tallies: Tallies) -> JobView:
+def _job_view(row: Row, graphs: Graphs, passages: Passages) -> JobView:
     job, tenant, flow, state, generation, priority, paused, submitted_at, ended_at, key, digest = row
     return JobView(
         id=job,
@@ -43,23 +43,28 @@ def _job_view(row: Row, graphs: Graphs, tallies: Tallies) -> JobView:
         ended_at=ended_at,
         key=key,
         graph=graphs[digest],
-        stages=tallies.get((job, generation), {}),
+        stages={name: over_generations(list(found.values())) for name, found in passages.items()},
     )
 
 
-def _tallies(connection: Connection, jobs: Sequence[str]) -> Tallies:
-    found: Tallies = {}
-    for job, generation, _, name, *counts in rows(connection, "tallies", {"jobs": list(jobs)}) if jobs else ():
-        found.setdefault((job, generation), {})[name] = Tally(*counts)
+def _passages(connection: Connection, jobs: Sequence[str]) -> dict[str, Passages]:
+    """By job, the tallies of all its stages in all its generations, oldest first."""
+    found: dict[str, Passages] = {job: {} for job in jobs}
+    for job, generation, _, name, *counts, redriven in rows(connection, "tallies", {"jobs": list(jobs)}):
+        found[job].setdefault(name, {})[generation] = Tally(*counts), redriven
     return found
 
 
 def finish_views(connection: Connection, job: str) -> list[FinishView]:
-    tallies = _tallies(connection, [job])
+    passages = _passages(connection, [job])[job]
     return [
-        FinishView(job, generation, JobState(state), event_id, crossed_at, tallies.get((job, generation), {}))
+        FinishView(job, generation, JobState(state), event_id, crossed_at, _own(passages, generation))
         for generation, state, event_id, crossed_at in rows(connection, "finishes", {"job": job})
     ]
+
+
+def _own(passages: Passages, generation: int) -> dict[str, Tally]:
+    return {name: found[generation][0] for name, found in passages.items()}
 
 
 def dead_views(connection: Connection, which: DeadFilter) -> list[DeadView]:
@@ -75,12 +80,12 @@ def audit(connection: Connection, graphs: Graphs, job: str) -> JobAudit:
     head = rows(connection, "audit_job", values)
     if not head:
         raise missing(job)
-    generation, is_open, pruned, purged, digest = head[0]
+    generation, state, pruned, purged, digest = head[0]
     chunks = rows(connection, "chunks", {"job": job, "position": None})
     return JobAudit(
         job=job,
         generation=generation,
-        open=is_open,
+        state=JobState(state),
         pruned=pruned,
         stages=tuple(StageRow(*row) for row in rows(connection, "audit_stages", values)),
         chunks=tuple(_chunk_row(row) for row in chunks),

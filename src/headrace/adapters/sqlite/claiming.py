@@ -179,7 +179,6 @@ def _tallies(
         if name in spec.after:
             own = Tally(total, 0, 0, done, dead, cancelled, sealed=True, closed=True)
             every = sums[at]
-            # A redriven item is in the totals of both generations but is one item that ended last in the newest.
             tallies[name] = own, Tally(every[0], 0, 0, every[1], every[2], every[3], sealed=True, closed=True)
     return tallies
 

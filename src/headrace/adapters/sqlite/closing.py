@@ -17,7 +17,7 @@ from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.graph import Graph, Kind
 from headrace.core.parcels import Parcel
-from headrace.core.tally import JobState
+from headrace.core.tally import Tally, state_at_end
 
 CANCELLED_BY_USER = 1
 STOPPED_EARLY = 2
@@ -110,6 +110,7 @@ def _open_barrier(tx: Transaction, flags: Flags, generation: int, position: int)
             return
     if flags.cancelled == CANCELLED_BY_USER and not spec.always:
         tx.run("dead_put_back", **taken_up)
+        tx.run("stage_redriven", redriven=0, **taken_up)
         return
     open_item(tx, flags, generation, position)
 
@@ -180,17 +181,11 @@ def cancel_open(tx: Transaction, job: str, generation: int, cancelled: int) -> N
 
 def _end_job(tx: Transaction, flags: Flags, generation: int) -> None:
     """The finish row and its event: one row, once, in the transaction that closed the last stage."""
-    counts = {}
-    failed = False
-    for position, name, total, done, dead, cancelled, _, _ in tx.all(
-        "stage_tallies", job=flags.job, generation=generation
-    ):
-        counts[name] = {"total": total, "done": done, "dead": dead, "cancelled": cancelled}
-        failed = failed or flags.graph.stages[position].tolerate.exceeded(dead, total)
-    if flags.cancelled == CANCELLED_BY_USER:
-        state = JobState.CANCELLED
-    else:
-        state = JobState.FAILED if failed else JobState.FINISHED
+    own = {row[1]: _closed(*row[2:6]) for row in tx.all("stage_tallies", job=flags.job, generation=generation)}
+    overall = [_closed(*row[1:]) for row in tx.all("stage_sums", job=flags.job)]
+    specs = flags.graph.stages
+    judged = [(spec.tolerate, tally) for spec, tally in zip(specs, overall, strict=True)]
+    state = state_at_end(judged, flags.cancelled == CANCELLED_BY_USER, generation)
     event_id = f"{flags.job}.{generation}.completed"
     now = tx.wall()
     tx.run("finish_insert", job=flags.job, generation=generation, state=state, event_id=event_id, now=now)
@@ -200,7 +195,8 @@ def _end_job(tx: Transaction, flags: Flags, generation: int) -> None:
         "tenant": flags.tenant,
         "generation": generation,
         "state": state,
-        "stages": counts,
+        "stages": {name: _counts(tally) for name, tally in own.items()},
+        "overall": {spec.name: _counts(tally) for spec, tally in zip(specs, overall, strict=True)},
     }
     tx.run(
         "event_insert",
@@ -212,3 +208,11 @@ def _end_job(tx: Transaction, flags: Flags, generation: int) -> None:
         now=now,
     )
     tx.run("job_end", job=flags.job, state=state, now=now)
+
+
+def _closed(total: int, done: int, dead: int, cancelled: int) -> Tally:
+    return Tally(total, 0, 0, done, dead, cancelled, sealed=True, closed=True)
+
+
+def _counts(tally: Tally) -> dict[str, int]:
+    return {"total": tally.total, "done": tally.done, "dead": tally.dead, "cancelled": tally.cancelled}

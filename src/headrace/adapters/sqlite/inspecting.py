@@ -11,7 +11,7 @@ from headrace.core import bits
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
 from headrace.core.errors import NotFound
 from headrace.core.jobs import DeadFilter, DeadView, FinishView, ItemView, JobFilter, JobView, WorkerView
-from headrace.core.tally import JobState, Tally
+from headrace.core.tally import JobState, Tally, over_generations
 
 
 def job_view(tx: Transaction, job: str) -> JobView:
@@ -40,11 +40,21 @@ def _view(tx: Transaction, row: Row) -> JobView:
         ended_at=ended_at,
         key=key,
         graph=tx.graph(digest),
-        stages=tallies(tx, job, generation),
+        stages=overall(tx, job, generation),
     )
 
 
+def overall(tx: Transaction, job: str, generation: int) -> dict[str, Tally]:
+    """Tallies over all generations up to the newest, which alone may be open."""
+    own = tallies(tx, job, generation)
+    passages: dict[str, list[tuple[Tally, int]]] = {name: [] for name in own}
+    for name, at, total, *ends, redriven in tx.all("stage_history", job=job, generation=generation):
+        passages[name].append((own[name] if at == generation else Tally(total, 0, 0, *ends), redriven))
+    return {name: over_generations(found) for name, found in passages.items()}
+
+
 def tallies(tx: Transaction, job: str, generation: int) -> dict[str, Tally]:
+    """Tallies of one generation."""
     chunks = {row[0]: row[1:] for row in tx.all("tally_open", job=job, generation=generation)}
     claims = {row[0]: row[1:] for row in tx.all("tally_claims", job=job, generation=generation)}
     result: dict[str, Tally] = {}
@@ -153,13 +163,13 @@ def audit(tx: Transaction, job: str) -> JobAudit:
     head = tx.one("audit_job", job=job)
     if head is None:
         raise NotFound(f"there is no job {job}", "headrace jobs list")
-    generation, is_open, pruned, purged, digest = head
+    generation, state, pruned, purged, digest = head
     return JobAudit(
         job=job,
         generation=generation,
-        open=bool(is_open),
+        state=JobState(state),
         pruned=pruned,
-        stages=tuple(StageRow(*(*row[:-1], bool(row[-1]))) for row in tx.all("audit_stages", job=job)),
+        stages=tuple(StageRow(*(*row[:-2], bool(row[-2]), row[-1])) for row in tx.all("audit_stages", job=job)),
         chunks=tuple(_chunk_row(tx, row) for row in tx.all("audit_chunks", job=job)),
         claims=tuple(_claim_row(row) for row in tx.all("audit_claims", job=job)),
         dead=tuple(DeadRow(*row) for row in tx.all("audit_dead", job=job)),

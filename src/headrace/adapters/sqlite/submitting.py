@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -145,6 +146,8 @@ def _open_redriven(tx: Transaction, head: Row, letters: Sequence[Row]) -> int:
         item = {"job": job, "generation": letter[1], "position": letter[2], "seq": letter[3]}
         tx.run("dead_redriven", redriven_in=opened, **item)
         tx.run("cursor_redriven", redriven_in=opened, **item)
+    for position, redriven in Counter(int(letter[2]) for letter in letters).items():
+        tx.run("stage_redriven", job=job, generation=opened, position=position, redriven=redriven)
     by_work = [letter for letter in letters if graph.stages[letter[2]].kind is Kind.WORK]
     for (position, depth, lost), rows in groupby(sorted(by_work, key=_by_place), key=_by_place):
         stage = graph.stages[position].name

@@ -25,6 +25,7 @@ from headrace.testing.contracts.cancelling import CancellingContract
 from headrace.testing.contracts.claiming import ClaimingContract
 from headrace.testing.contracts.closing import ClosingContract
 from headrace.testing.contracts.concurring import ConcurringContract
+from headrace.testing.contracts.generations import GenerationsContract
 from headrace.testing.contracts.inspecting import InspectingContract
 from headrace.testing.contracts.leader import LeaderContract
 from headrace.testing.contracts.leases import LeasesContract
@@ -81,7 +82,9 @@ class SinkContract(OnceContract, PutContract, RevokeContract, EffectsContract):
     """`ports.sink.Sink`: once, put, revoke, effects."""
 
 
-class OperationsContract(CancellingContract, RedrivingContract, RevivingContract, WanderingContract, Benched):
+class OperationsContract(
+    CancellingContract, RedrivingContract, RevivingContract, GenerationsContract, WanderingContract, Benched
+):
     """`ports.operations.Operations`: cancel, pause, redrive, purge, external events, retention."""
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from headrace.core.audit import JobAudit
 from headrace.core.claims import Again, Claim, Grant, Loss, Renewed, Settled, Settlement, Swept, Want
 from headrace.core.graph import Graph, Kind, StageSpec
-from headrace.core.jobs import DeadFilter, Submission, Submitted
+from headrace.core.jobs import DeadFilter, JobFilter, Submission, Submitted
 from headrace.core.parcels import Encoded, Parcel, pack
+from headrace.core.recount import tallies
 from headrace.core.tally import JobState, Tally
 from headrace.ports.backend import Backend
 from headrace.testing.passage import Passage
@@ -191,6 +192,12 @@ class Bench:
     async def tally(self, job: str, stage: str) -> Tally:
         return (await self.store.job(job)).stages[stage]
 
+    async def newest(self, job: str, stage: str) -> Tally:
+        """The tally of a stage in the newest generation alone."""
+        audit = await self.audit(job)
+        (position,) = {row.position for row in audit.stages if row.name == stage}
+        return tallies(audit)[(audit.generation, position)]
+
     async def counts(self, job: str, stage: str) -> tuple[int, int, int, int, int]:
         """waiting, held, done, dead, cancelled."""
         tally = await self.tally(job, stage)
@@ -198,6 +205,10 @@ class Bench:
 
     async def state(self, job: str) -> JobState:
         return (await self.store.job(job)).state
+
+    async def listed(self, state: JobState) -> list[str]:
+        """The jobs that a list of one state shows."""
+        return [view.id for view in await self.store.jobs(JobFilter(state=state))]
 
     async def audit(self, job: str) -> JobAudit:
         return await self.store.audit(job)
@@ -208,7 +219,7 @@ class Bench:
             audit, view = await self.store.audit(job), await self.store.job(job)
             findings = self.witness.look(audit) + self.witness.compare(audit, view)
             assert not findings, "\n".join(map(str, findings))
-            assert (view.state is JobState.OPEN) == audit.open
+            assert view.state is audit.state
 
     async def drain(self, job: str, rounds_max: int = 1_000) -> JobState:
         """Answer Done to everything until the job ends."""

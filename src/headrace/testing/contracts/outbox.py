@@ -16,7 +16,7 @@ from headrace.core.ledgers import Account, AccountTally, Entry, Expect, Seal, Se
 from headrace.core.parcels import PAYLOAD_BYTES_MAX
 from headrace.core.tally import JobState
 from headrace.ports.parts import Parts
-from headrace.testing.contracts.bench import Bench, external, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, died, external, flow, parcel, work
 from headrace.testing.contracts.only import only
 from headrace.testing.passage import Passage
 
@@ -53,6 +53,21 @@ class OutboxContract:
         told_of = json.loads(event.body)
         assert (told_of["job"], told_of["state"]) == (job, "finished")
         assert event.happened_at > 0
+
+    async def test_each_generation_tells_its_own_counts_and_the_state_of_the_whole_job(
+        self, store: Parts, bench: Bench
+    ) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        await bench.accept(await bench.claim("read"), [0], dead=(died(1), died(2)))
+        for _ in range(2):
+            await bench.redrive(job=job, limit=1)
+            await bench.drain(job)
+        bodies = [json.loads(event.body) for event in (await store.outbox.claim("relay", 10, 30.0)).events]
+        assert [body["generation"] for body in bodies] == [1, 2, 3]
+        assert [body["state"] for body in bodies] == ["failed", "failed", "finished"]
+        assert [body["stages"]["read"]["done"] for body in bodies] == [1, 1, 1]
+        assert [body["overall"]["read"]["dead"] for body in bodies] == [2, 1, 0]
+        assert bodies[2]["overall"]["read"] == {"total": 3, "done": 3, "dead": 0, "cancelled": 0}
 
     async def test_an_event_of_ones_own_is_told_as_it_was_given(self, store: Parts) -> None:
         event = Event("e1", "order.placed", b"\x00\xff not text", "order-7", {"traceparent": "00-ab", "n": "ü"})

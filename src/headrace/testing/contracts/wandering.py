@@ -164,7 +164,7 @@ class Wanderer:
 
     async def redrive(self) -> None:
         try:
-            await self.bench.redrive(job=self.job)
+            await self.bench.redrive(job=self.job, limit=self.chance.choice((1, 2, 1_000)))
         except Conflict:
             assert await self.bench.state(self.job) is JobState.OPEN
 
@@ -202,7 +202,7 @@ def random_flow(chance: Random) -> Flow:
     """A graph with most of what a graph can have."""
     itself = ("b",) if chance.random() < 0.5 else ()
     stages = [
-        work("a", "b", "c", tolerate=GOES_ON),
+        work("a", "b", "c", tolerate=chance.choice((GOES_ON, Tolerance(), Tolerance(count=1)))),
         work("b", "c", *itself, tolerate=GOES_ON, depth_max=DEPTH_MAX, unique=chance.random() < 0.3),
         work("c", tolerate=chance.choice((GOES_ON, Tolerance())), unique=chance.random() < 0.3, stop_early=True),
     ]

@@ -292,7 +292,7 @@ class World:
                     member.clock.skew_s = self.chance.choice((-30.0, -5.0, 0.0, 5.0, 30.0))
 
     async def _operate(self) -> None:
-        """An operator who cancels seldom, pauses for a while, and redrives whatever died."""
+        """An operator who cancels seldom, pauses for a while, and redrives what died, whole or in part."""
         wire = Wire(self, self.loop.system, self._handle(VirtualClock(self.loop)))
         while True:
             await asyncio.sleep(self.chance.random() * 6)
@@ -303,7 +303,7 @@ class World:
             calls: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
                 "pause": lambda: wire.pause(JOB),
                 "resume": lambda: wire.resume(JOB),
-                "redrive": lambda: wire.redrive(DeadFilter(job=JOB)),
+                "redrive": lambda: wire.redrive(DeadFilter(job=JOB, limit=self.chance.choice((1, 1_000)))),
                 "cancel": lambda: wire.cancel(JOB),
             }
             try:

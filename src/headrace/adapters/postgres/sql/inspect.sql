@@ -16,7 +16,7 @@ SELECT s.job, s.generation, s.position, s.name, (s.total + coalesce(c.fresh, 0))
        (s.done + coalesce(c.done, 0) + coalesce(k.done, 0))::bigint, (s.dead + coalesce(c.dead, 0) + coalesce(k.dead,
            0))::bigint,
        (s.cancelled + coalesce(c.cancelled, 0) + coalesce(k.cancelled, 0))::bigint, s.feeders_open = 0,
-           s.closed_at IS NOT NULL
+           s.closed_at IS NOT NULL, s.redriven
   FROM headrace.stage s
   LEFT JOIN LATERAL (
        SELECT sum(o.count) FILTER (WHERE o.fresh) AS fresh, sum(o.count - o.next) AS waiting,
@@ -83,16 +83,16 @@ SELECT w.id, w.host, w.pid, (SELECT count(*) FROM headrace.claim k WHERE k.live 
 
 -- audit_job
 -- Where a job stands.
-SELECT generation, state = 'open', pruned, purged, graph FROM headrace.job WHERE id = %(job)b
+SELECT generation, state, pruned, purged, graph FROM headrace.job WHERE id = %(job)b
 
 -- audit_stages
 -- All tallies of a job, as stored.
-SELECT generation, position, name, feeders_open, total, done, dead, cancelled, closed_at IS NOT NULL
+SELECT generation, position, name, feeders_open, total, done, dead, cancelled, closed_at IS NOT NULL, redriven
   FROM headrace.stage WHERE job = %(job)b ORDER BY generation, position
 
 -- audit_dead
 -- All dead letters of a job, by place.
-SELECT generation, position, seq FROM headrace.dead WHERE job = %(job)b ORDER BY generation, position, seq
+SELECT generation, position, seq, redriven_in FROM headrace.dead WHERE job = %(job)b ORDER BY generation, position, seq
 
 -- audit_events
 -- Completed events of a job.

@@ -73,14 +73,15 @@ SELECT graph FROM headrace.job WHERE id = %b
 SELECT headrace.redrive(%b, %b::text::jsonb, %b::text::jsonb, %b::bytea[], %b::bytea[])
 
 -- dead_match
--- Dead letters by filter, in an order that keeps their items together.
+-- Dead letters by filter, in an order that keeps their items together; locked, so that no letter is taken up by one and
+-- forgotten by another.
 SELECT job, generation, position, seq, key, payload, depth, revokes FROM headrace.dead
  WHERE redriven_in IS NULL
    AND (%(tenant)b::text IS NULL OR tenant = %(tenant)b) AND (%(job)b::text IS NULL OR job = %(job)b)
    AND (%(flow)b::text IS NULL OR flow = %(flow)b) AND (%(stage)b::text IS NULL OR stage = %(stage)b)
    AND (%(reason)b::text IS NULL OR reason = %(reason)b) AND (%(rule)b::text IS NULL OR rule = %(rule)b)
    AND (%(fingerprint)b::text IS NULL OR fingerprint = %(fingerprint)b)
- ORDER BY job, position, seq LIMIT %(limit)b
+ ORDER BY job, position, seq LIMIT %(limit)b FOR UPDATE
 
 -- dead_delete
 -- Forget dead letters; their jobs remember that some are gone.

@@ -70,7 +70,7 @@ SELECT w.id, w.host, w.pid, (SELECT count(*) FROM headrace_claim k WHERE k.live 
 
 -- audit_stages
 -- All tallies of a job, as stored.
-SELECT generation, position, name, feeders_open, total, done, dead, cancelled, closed_at IS NOT NULL
+SELECT generation, position, name, feeders_open, total, done, dead, cancelled, closed_at IS NOT NULL, redriven
   FROM headrace_stage WHERE job = :job ORDER BY generation, position
 
 -- audit_chunks
@@ -85,7 +85,7 @@ SELECT k.fence, k.chunk, k.lo, k.hi, k.done, k.dead, k.cancelled, k.moved, k.low
 
 -- audit_dead
 -- All dead letters of a job, by place.
-SELECT generation, position, seq FROM headrace_dead WHERE job = :job ORDER BY generation, position, seq
+SELECT generation, position, seq, redriven_in FROM headrace_dead WHERE job = :job ORDER BY generation, position, seq
 
 -- audit_events
 -- Completed events of a job.
@@ -93,4 +93,4 @@ SELECT generation FROM headrace_event WHERE job = :job AND topic = 'job.complete
 
 -- audit_job
 -- Where a job stands.
-SELECT generation, ended_at IS NULL, pruned, purged, graph FROM headrace_job WHERE id = :job
+SELECT generation, state, pruned, purged, graph FROM headrace_job WHERE id = :job

@@ -80,9 +80,14 @@ SELECT position, name, total, done, dead, cancelled, feeders_open, closed_at FRO
  WHERE job = :job AND generation = :generation ORDER BY position
 
 -- stage_sums
--- The folded counts of every stage over all generations.
-SELECT position, sum(total), sum(done), sum(dead), sum(cancelled) FROM headrace_stage
+-- The folded counts of every stage over all generations; what was redriven counts where it came to.
+SELECT position, sum(total) - sum(redriven), sum(done), sum(dead) - sum(redriven), sum(cancelled) FROM headrace_stage
  WHERE job = :job GROUP BY position ORDER BY position
+
+-- stage_history
+-- The folded counts of every stage before a generation, and what each generation up to it took up again.
+SELECT name, generation, total, done, dead, cancelled, redriven FROM headrace_stage
+ WHERE job = :job AND generation <= :generation ORDER BY generation
 
 -- stage_size
 -- Items of a stage that are not folded yet.
@@ -122,6 +127,10 @@ SELECT seq, revokes FROM headrace_dead WHERE job = :job AND position = :position
 -- dead_put_back
 -- A stage that did not open took up nothing.
 UPDATE headrace_dead SET redriven_in = NULL WHERE job = :job AND position = :position AND redriven_in = :generation
+
+-- stage_redriven
+-- How many dead letters a generation took up in a stage.
+UPDATE headrace_stage SET redriven = :redriven WHERE job = :job AND generation = :generation AND position = :position
 
 -- cursor_put
 -- Where a streaming item will resume.
