@@ -13,8 +13,8 @@ from headrace.core.deliveries import Delivery, Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Entry, Settle
 from headrace.runtime.inlet import Inlet, InletOptions, Intake
+from headrace.runtime.programs import die_with_parent, tell_ready
 from headrace.runtime.relay import Relay, RelayOptions
-from headrace.runtime.supervisor import die_with_parent, tell_ready
 from headrace.wiring import open_store
 
 HOLD_S = 1.0

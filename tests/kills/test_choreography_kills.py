@@ -21,7 +21,7 @@ from waiting import eventually
 from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, AccountTally
-from headrace.runtime.supervisor import PARENT_VARIABLE, READY_VARIABLE
+from headrace.runtime.programs import PARENT_VARIABLE, READY_VARIABLE
 from headrace.wiring import open_store
 
 CHILDREN = 2

@@ -20,13 +20,12 @@ from headrace.cli.failures import tell
 from headrace.cli.flows import load_flows
 from headrace.core.errors import RESTORE, StoreReplaced
 from headrace.runtime.flow import Flow
+from headrace.runtime.programs import STORE_VARIABLE, die_with_parent, tell_ready
 from headrace.runtime.seams import Seams
-from headrace.runtime.supervisor import MADE_VARIABLE, die_with_parent, tell_ready
+from headrace.runtime.supervisor import MADE_VARIABLE
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 from headrace.wiring import missing, open_store, redacted
-
-STORE_VARIABLE = "HEADRACE_STORE"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ import typer
 from headrace import control
 from headrace.cli.session import Session, of
 from headrace.core.errors import CallerError
+from headrace.runtime.programs import STORE_VARIABLE, worker_program
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
 from headrace.settings import Settings, help_for
@@ -49,13 +49,10 @@ def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> P
             "a store in memory lives in one process, and a worker is another",
             "name a file: --store sqlite:///headrace.db",
         )
-    command = [sys.executable, "-m", "headrace.cli.child", "--hold-s", str(settings.hold_s)]
-    command += ["--debug"] if debug else []
     writer = Path(f"{address.location}-writer") if address.service is Service.SQLITE else None
+    environment = {**os.environ, STORE_VARIABLE: settings.store}
     return Plan(
-        command=(*command, "--", *flows),
-        environment={**os.environ, "HEADRACE_STORE": settings.store},
-        processes=settings.processes,
+        programs=(worker_program(flows, environment, settings.processes, settings.hold_s, debug),),
         hold_s=settings.hold_s,
         drain_s=settings.drain_s,
         writer=writer,

@@ -1,30 +1,30 @@
-"""One parent and its worker processes.
+"""One parent and its processes: workers, services, whatever is kept running.
 
 The parent runs no handler and keeps no account: it starts children, starts them again when they die, passes signals on,
 and kills a child that is frozen inside a write of a SQLite store, because such a child stops everybody. A child that
 dies costs its claims some time and nothing else, so killing is always safe.
 
-The first child starts alone. If it cannot work at all (a module that does not import, a store that does not
-answer) there is one message and no loop of restarts.
+What does not heal by itself is not tried again and again. The first worker starts alone; if it cannot work at all (a
+module that does not import, a store that does not answer) there is one message and no loop of restarts. Programs of a
+`patient` plan start together, and one that finds a server missing is started again, slower each time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import os
 import signal
-import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.core.backoff import Backoff
 from headrace.core.errors import HeadraceError, StoreReplaced
 from headrace.ports.seams import Clock
+from headrace.runtime.programs import Child, Program, ending, start
 
 RESTARTS = Backoff(0.1, 2.0, jitter=0.0)
 STEADY_S = 2.0
@@ -32,12 +32,12 @@ KILL_AFTER_S = 1.5
 IDLE_LOOK_S = 0.2
 # A child that ends with this before it is ready was started wrongly, and starting it again changes nothing.
 USAGE = 2
+# A child that ends with this found no server; it may be there in a minute.
+UNREACHABLE = 5
 # A child that ends with this found its store deleted or replaced; another one would start with an empty store.
 REPLACED = 7
-READY_VARIABLE, PARENT_VARIABLE = "HEADRACE_READY_FD", "HEADRACE_PARENT"
 # Set for every child but the first: there is a store by now, and one that is missing was deleted.
 MADE_VARIABLE = "HEADRACE_STORE_MADE"
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +45,29 @@ class Plan:
     """What to run and how long to be patient.
 
     `writer` is the side file whose lock a SQLite store's writer holds. `check_store` raises `StoreReplaced` if the
-    store is not the one that it was when it was first asked with a child at work.
+    store is not the one that it was when it was first asked with a child at work. Pauses between restarts grow while a
+    child lives for less than `steady_s`.
     """
 
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    processes: int
+    programs: tuple[Program, ...]
     hold_s: float
     drain_s: float
     writer: Path | None = None
     check_store: Callable[[], None] = lambda: None
-
-
-@dataclass(slots=True)
-class Child:
-    """One child process; `ready` becomes whether it got as far as claiming work."""
-
-    process: asyncio.subprocess.Process
-    started_at: float
-    ready: asyncio.Future[bool] = field(repr=False)
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def send(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
+    restarts: Backoff = RESTARTS
+    steady_s: float = STEADY_S
+    patient: bool = False
 
 
 class Supervisor:
-    """Keeps `plan.processes` children alive until it is told to drain. `counts` says what happened to them."""
+    """Keeps the programs of a plan alive until it is told to drain. `counts` says what happened to them."""
 
     def __init__(self, plan: Plan, clock: Clock, say: Callable[[str], None]) -> None:
         self._plan, self._clock, self._say = plan, clock, say
+        self._slots = [program for program in plan.programs for _ in range(program.processes)]
         self._children: dict[int, Child] = {}
+        # What each program said when it was first ready.
+        self.said: dict[str, str] = {}
         self._stopping = asyncio.Event()
         self._hurried = False
         self._refused: int | None = None
@@ -99,7 +87,7 @@ class Supervisor:
 
     async def all_ready(self) -> None:
         """Until every child claims work."""
-        while len(self.ready_pids) < self._plan.processes:
+        while len(self.ready_pids) < len(self._slots):
             self._changed.clear()
             await self._changed.wait()
 
@@ -158,44 +146,56 @@ class Supervisor:
             child.send(number)
 
     async def _keep_all(self) -> None:
+        if self._plan.patient:
+            await asyncio.gather(*(self._keep(slot) for slot in range(len(self._slots))))
+            return
         first = asyncio.ensure_future(self._keep(0))
         looks = [asyncio.ensure_future(event.wait()) for event in (self.ready, self._stopping)]
         await asyncio.wait([first, *looks], return_when=asyncio.FIRST_COMPLETED)
         for look in looks:
             look.cancel()
-        slots = range(1, 1 if self._stopping.is_set() else self._plan.processes)
+        slots = range(1, 1 if self._stopping.is_set() else len(self._slots))
         await asyncio.gather(first, *(self._keep(slot) for slot in slots))
 
     async def _keep(self, slot: int) -> None:
         """Keep one child alive, with a growing pause while it dies young."""
-        young = 0
+        program, young = self._slots[slot], 0
         while not self._stopping.is_set():
             if not self._same_store():
                 return
-            child = await self._start()
+            child = await self._start(program)
             self._children[slot] = child
-            worked = await child.ready
-            if worked:
+            said = await child.ready
+            if said is not None:
+                self.said.setdefault(program.name, said)
                 self.ready.set()
                 self._same_store()
             self._changed.set()
-            code = await child.process.wait()
+            code = await child.ended()
             del self._children[slot]
             self.counts["kills"] += code == -signal.SIGKILL
             if self._stopping.is_set():
                 return
-            if code == REPLACED:
-                self._refuse(code)
-                return
-            if not worked and code > 0 and (code == USAGE or not self.ready.is_set()):
+            if self._is_hopeless(program, code, said is not None):
                 self._refuse(code)
                 return
             self.counts["restarts"] += 1
             lived_s = self._clock.monotonic() - child.started_at
-            young = 1 if lived_s >= STEADY_S else young + 1
-            self._say(f"worker {child.pid} {_ending(code)}; another one starts")
+            young = 1 if lived_s >= self._plan.steady_s else young + 1
+            pause_s = self._plan.restarts.pause_s(young)
+            self._say(f"{program.name} {child.pid} {ending(code)}; another one starts in {pause_s:g} s")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), RESTARTS.pause_s(young))
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+
+    def _is_hopeless(self, program: Program, code: int, worked: bool) -> bool:
+        """Whether starting this program again would change nothing."""
+        if code == REPLACED:
+            return True
+        if worked or code <= 0:
+            return False
+        if self._plan.patient and code == UNREACHABLE:
+            return False
+        return code == USAGE or program.name not in self.said
 
     def _same_store(self) -> bool:
         """Whether the store is still the one that the first child opened: if not, everything ends."""
@@ -213,35 +213,12 @@ class Supervisor:
         self._refused = code
         self.drain()
 
-    async def _start(self) -> Child:
-        loop = asyncio.get_running_loop()
-        reading, writing = os.pipe()
-        environment = {**self._plan.environment, READY_VARIABLE: str(writing), PARENT_VARIABLE: str(os.getpid())}
-        environment |= {MADE_VARIABLE: "1"} if self.ready.is_set() else {}
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._plan.command,
-                env=environment,
-                pass_fds=(writing,),
-                stdin=asyncio.subprocess.DEVNULL,
-                # A Ctrl-C on the terminal is for the parent alone; it decides what its children get.
-                process_group=0,
-            )
-        finally:
-            os.close(writing)
-        ready: asyncio.Future[bool] = loop.create_future()
-
-        def heard() -> None:
-            loop.remove_reader(reading)
-            said = os.read(reading, 1)
-            os.close(reading)
-            if not ready.done():
-                ready.set_result(bool(said))
-
-        loop.add_reader(reading, heard)
+    async def _start(self, program: Program) -> Child:
+        made = {MADE_VARIABLE: "1"} if program.name in self.said else {}
+        child = await start(program, self._clock.monotonic(), made)
         if self._stopping.is_set():
-            process.send_signal(signal.SIGINT)
-        return Child(process, self._clock.monotonic(), ready)
+            child.send(signal.SIGINT)
+        return child
 
     async def _watch_end(self, ended: Callable[[], Awaitable[bool]] | None) -> None:
         if ended is None:
@@ -323,31 +300,3 @@ def _holder(descriptor: int) -> tuple[int, float] | None:
         return int(words[0]), float(words[1])
     except (IndexError, ValueError):
         return None
-
-
-def die_with_parent() -> None:
-    """Called by a child: when the parent goes, however it goes, this process goes too."""
-    parent = int(os.environ.get(PARENT_VARIABLE, "0"))
-    if not parent or not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have gone before the line above: then nobody will ever signal.
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def tell_ready() -> None:
-    """Called by a child: it has its flows and its store and starts to claim."""
-    descriptor = os.environ.pop(READY_VARIABLE, "")
-    if descriptor:
-        with contextlib.suppress(OSError):
-            os.write(int(descriptor), b"1")
-            os.close(int(descriptor))
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"was killed by signal {-code}"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from headrace.runtime.supervisor import PARENT_VARIABLE, READY_VARIABLE
+from headrace.runtime.programs import PARENT_VARIABLE, READY_VARIABLE
 
 STOP_S_MAX = 15.0
 
