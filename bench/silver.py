@@ -24,9 +24,9 @@ import psycopg
 from rig import tell
 from silver_loops import BATCH, raw, row_by_row
 
-from headrace.apps.silver.consuming import Consumer, ConsumeSettings, Mode
-from headrace.apps.silver.database import open_store
 from headrace.testing.rig.postgres import PostgresServer
+from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
+from headrace_silver.database import open_store
 
 LOOPS = ("row_by_row", "raw", "headrace")
 BAD_SHARE = 0.05

@@ -31,20 +31,20 @@ from rig import tell
 from smap_loops import Places, one_by_one, settle_each
 from smap_raw import BATCH, PROJECT, Stored
 
-from headrace.apps.smap.accounting import Accountant
-from headrace.apps.smap.analytics.limits import FETCHES, Limits
-from headrace.apps.smap.analytics.modules import NAMES
-from headrace.apps.smap.analytics.pipeline import Analysis
-from headrace.apps.smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
-from headrace.apps.smap.blobs import Blobs
-from headrace.apps.smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
-from headrace.apps.smap.keeping import keeping
-from headrace.apps.smap.logging import to_stderr
-from headrace.apps.smap.settings import Settings, load
-from headrace.apps.smap.world import World, open_world
 from headrace.core.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.testing import rig
+from headrace_smap.accounting import Accountant
+from headrace_smap.analytics.limits import FETCHES, Limits
+from headrace_smap.analytics.modules import NAMES
+from headrace_smap.analytics.pipeline import Analysis
+from headrace_smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
+from headrace_smap.blobs import Blobs
+from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
+from headrace_smap.keeping import keeping
+from headrace_smap.logging import to_stderr
+from headrace_smap.settings import Settings, load
+from headrace_smap.world import World, open_world
 
 RUN_S_MAX = 600.0
 SETTLED, TOLD, END_TO_END = "settled", "told", "end_to_end"

@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 import redis
 from rig import tell
 
-from headrace.apps.smap.ledger import digest
-from headrace.apps.smap.ledger_redis import RedisLedger, keys_of, load_scripts, open_redis_ledger
-from headrace.apps.smap.values import DONE, End
 from headrace.testing.rig.redis import RedisServer
+from headrace_smap.ledger import digest
+from headrace_smap.ledger_redis import RedisLedger, keys_of, load_scripts, open_redis_ledger
+from headrace_smap.values import DONE, End
 
 BATCH = 1_000
 LANES = 4

@@ -7,14 +7,14 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headrace.apps.smap.analytics import results
-from headrace.apps.smap.analytics.analysing import Work, analyse
-from headrace.apps.smap.analytics.fetching import Fetcher
-from headrace.apps.smap.analytics.modules import pipeline
-from headrace.apps.smap.analytics.posts import Post
-from headrace.apps.smap.envelope import Collected, data_collected
-from headrace.apps.smap.world import World
 from headrace.ports import Event, Subscription
+from headrace_smap.analytics import results
+from headrace_smap.analytics.analysing import Work, analyse
+from headrace_smap.analytics.fetching import Fetcher
+from headrace_smap.analytics.modules import pipeline
+from headrace_smap.analytics.posts import Post
+from headrace_smap.envelope import Collected, data_collected
+from headrace_smap.world import World
 
 BATCH = 200
 HOLD_S = 60.0

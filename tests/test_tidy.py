@@ -19,8 +19,9 @@ import headrace.ports
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "headrace"
 MODULES = sorted(SOURCE.rglob("*.py"))
-PRODUCT = sorted((ROOT / "src").rglob("*.py"))
-PYTHON = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]
+PRODUCT = [*MODULES, *sorted(ROOT.glob("apps/*/src/**/*.py"))]
+TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("apps/*/tests/**/*.py")])
+PYTHON = [*PRODUCT, ROOT / "conftest.py", *TESTS, *sorted((ROOT / "bench").rglob("*.py"))]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 PUBLIC_NAMES_MAX = 25
@@ -39,7 +40,19 @@ MACHINE_PATHS = re.compile("/ho" + r"me/|/ro" + r"ot/|/wo" + r"rk/|/Us" + "ers/"
 SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH|BEGIN)\b")
 TEXT_FILES = [
     path
-    for pattern in ("*.md", "docs/*.md", "*.toml", "*.txt", "Makefile", "run", "test", ".ci/*", "src/**/*.sql")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "*.toml",
+        "*.txt",
+        "Makefile",
+        "run",
+        "test",
+        ".ci/*",
+        "src/**/*.sql",
+        "apps/**/*.sql",
+        "apps/*/*.toml",
+    )
     for path in sorted(ROOT.glob(pattern))
     if path.is_file()
 ]
@@ -103,7 +116,7 @@ def test_a_name_says_what_it_holds() -> None:
 
 
 def test_a_module_tells_its_idea() -> None:
-    silent = [path for path in MODULES if text_of(path).strip() and not ast.get_docstring(ast.parse(text_of(path)))]
+    silent = [path for path in PRODUCT if text_of(path).strip() and not ast.get_docstring(ast.parse(text_of(path)))]
     assert [name_of(path) for path in silent] == []
 
 
@@ -116,7 +129,7 @@ def test_core_and_runtime_touch_the_world_only_through_seams() -> None:
 def test_statements_longer_than_a_line_live_in_files() -> None:
     long = [
         f"{name_of(path)}:{node.lineno}"
-        for path in MODULES
+        for path in PRODUCT
         if "testing" not in path.parts
         for node in ast.walk(ast.parse(text_of(path)))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
@@ -198,8 +211,8 @@ def test_whether_an_error_heals_is_listed_nowhere() -> None:
 
 def test_tests_are_sentences_that_always_run() -> None:
     words = ("skip", "xfail", "monkeypatch")
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if path == Path(__file__).resolve():
+    for path in TESTS:
+        if not path.name.startswith("test_") or path == Path(__file__).resolve():
             continue
         text = path.read_text("utf-8")
         assert [word for word in words if re.search(rf"\b{word}\b", text)] == [], path
@@ -207,7 +220,7 @@ def test_tests_are_sentences_that_always_run() -> None:
 
 
 def test_no_two_test_files_share_a_name() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
+    names = [path.name for path in TESTS if path.name not in ("conftest.py", "__init__.py")]
     assert sorted(names) == sorted(set(names))
 
 

@@ -1,7 +1,7 @@
 """Applications in the command tree: whoever declares the entry point `headrace.apps` gets a command of its name.
 
     [project.entry-points."headrace.apps"]
-    silver = "headrace.apps.silver.commands:register"
+    silver = "headrace_silver.commands:register"
 
 `register` is given the tree, as the commands of headrace are. It is imported when the command is called; its sentence
 in the list of commands is the first line of its module's docstring, read from the source. An application that is

@@ -1,0 +1,70 @@
+"""A tool whose COMMIT is not answered: what became of it is asked for, never assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from silver_desk import ask, bar, consume, put
+
+from headrace.core.errors import Unknown, Unreachable
+from headrace.testing.rig.proxy import Proxy
+from headrace_silver.database import SilverStore, open_store
+from headrace_silver.letters import LetterFilter, redrive
+
+WAITING = "SELECT count(*) FROM task_q WHERE status = 'ready'"
+
+
+@pytest.fixture
+def proxy(silver_schema: str) -> Iterator[Proxy]:
+    with Proxy(silver_schema) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far_store(proxy: Proxy) -> Iterator[SilverStore]:
+    """A store that is reached through the proxy."""
+    store = open_store(proxy.url)
+    store.create()
+    yield store
+    store.close()
+
+
+def test_tasks_whose_commit_was_not_answered_are_put_once(
+    far_store: SilverStore, proxy: Proxy, silver_schema: str
+) -> None:
+    proxy.cut_reply_to(b"COMMIT")
+    put(far_store, [bar("VNM"), bar("FPT")])
+    assert proxy.cuts == 1
+    assert ask(silver_schema, WAITING) == [(2,)]
+
+
+def test_tasks_whose_commit_did_not_arrive_are_not_put(
+    far_store: SilverStore, proxy: Proxy, silver_schema: str
+) -> None:
+    proxy.cut_before(b"COMMIT")
+    with pytest.raises(Unreachable):
+        put(far_store, [bar("VNM"), bar("FPT")])
+    assert proxy.cuts == 1
+    assert ask(silver_schema, WAITING) == [(0,)]
+
+
+def test_where_nobody_can_be_asked_the_outcome_is_called_unknown(far_store: SilverStore, proxy: Proxy) -> None:
+    proxy.cut_reply_to(b"COMMIT")
+    proxy.refuse()
+    with pytest.raises(Unknown, match="cannot be asked") as told:
+        put(far_store, [bar("VNM")])
+    assert proxy.cuts == 1
+    assert "headrace silver flag --count" in told.value.hint
+
+
+def test_a_redrive_whose_commit_was_not_answered_is_done_once(
+    far_store: SilverStore, proxy: Proxy, silver_schema: str
+) -> None:
+    put(far_store, [bar("vnm"), bar("fpt")])
+    assert consume(far_store).rejects == 2
+    proxy.cut_reply_to(b"COMMIT")
+    assert redrive(far_store, LetterFilter(), 10).ready == 2
+    assert proxy.cuts == 1
+    assert ask(silver_schema, WAITING) == [(2,)]
+    assert redrive(far_store, LetterFilter(), 10).ready == 0

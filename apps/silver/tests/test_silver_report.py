@@ -1,0 +1,204 @@
+"""The report in the terminal, as a document and as a page."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from silver_quality_sample import DAYS, LENGTH
+from silver_report_sample import large, small
+
+from headrace_silver import reporting, reporting_marks
+from headrace_silver.quality_values import ArticleQuality, Quality, SymbolQuality
+from headrace_silver.reporting_html import page
+from headrace_silver.reporting_text import duration, headline, percent, plain, runs
+
+
+@pytest.fixture(scope="module")
+def quality(tmp_path_factory: pytest.TempPathFactory) -> Quality:
+    return small(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def text(quality: Quality) -> str:
+    return "".join(page(quality))
+
+
+class Tags(HTMLParser):
+    """All tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def of(self, *names: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag in names]
+
+
+def terminal(quality: Quality) -> str:
+    printed = io.StringIO()
+    reporting.show(quality, Console(file=printed, width=200, force_terminal=True, highlight=False))
+    return printed.getvalue()
+
+
+def test_the_terminal_says_first_what_is_wrong(quality: Quality) -> None:
+    lines = terminal(quality).splitlines()
+    assert "3 of 11 symbols are late" in lines[0]
+    assert "18 tasks were rejected" in lines[0]
+    assert "60 trading days" in lines[1]
+
+
+def test_the_terminal_shows_who_is_late_what_is_missing_and_why_it_was_refused(quality: Quality) -> None:
+    words = terminal(quality)
+    for expected in (
+        "LAT",
+        "2025-03-11",
+        "HOL",
+        str(DAYS[50]),
+        "ta_symbol",
+        "báo.example",
+        "−7.3 %",
+        "probable copies",
+    ):
+        assert expected in words, expected
+    assert "note: No symbol has a bar on" in words
+
+
+def test_text_from_strangers_steers_no_terminal(quality: Quality) -> None:
+    words = terminal(quality)
+    assert "[red]x[/red]�[2J<img" in words
+    assert "\x1b[2J" not in words
+
+
+def test_the_document_is_json_and_says_the_same(quality: Quality) -> None:
+    told = json.loads(json.dumps(reporting.document(quality)))
+    assert told["ok"] is False
+    assert told["late"] == ["EDG", "LAT", "LTE"]
+    assert told["stopped"] == ["GON", "OLD"]
+    assert told["days"] == [day.isoformat() for day in DAYS]
+    assert told["rejects_by_rule"] == {"ta_symbol": 9, "sa_text": 7, "exception": 2}
+    [late] = [entry for entry in told["symbols"] if entry["symbol"] == "LAT"]
+    assert late["missing"][-1] == [DAYS[-2].isoformat(), DAYS[-1].isoformat()]
+    assert len(late["cells"]) == LENGTH
+    assert {entry["symbol"] for entry in told["band_breaks"]} == {"AAA", "THO", "SHS", "BSR"}
+
+
+def test_the_page_runs_nothing_and_loads_nothing(text: str) -> None:
+    tags = Tags(text)
+    assert tags.of("script", "iframe", "img", "object", "embed", "base", "form") == []
+    assert {href for attributes in tags.of("a") if (href := attributes["href"]) and not href.startswith("#")} == set()
+    assert [attributes["href"] for attributes in tags.of("link")] == ["data:,"]
+    assert not any(name.startswith("on") or name == "src" for _, attributes in tags.found for name in attributes)
+    assert "url(" not in text
+    assert "@import" not in text
+    [policy] = [entry["content"] for entry in tags.of("meta") if "http-equiv" in entry]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_a_title_from_strangers_is_text_and_vietnamese_stays_as_it_is(text: str) -> None:
+    words = "".join(Tags(text).words)
+    assert "<script>alert('x')</script> Cổ phiếu � tăng trần" in words
+    assert "[red]x[/red]�[2J<img src=x onerror=alert(1)>" in words
+    assert "báo.example" in words
+    assert "\u202e" not in text
+
+
+def test_every_table_has_a_caption_every_picture_a_label_and_every_link_a_place(text: str) -> None:
+    tags = Tags(text)
+    assert len(tags.of("table")) == len(tags.of("caption")) >= 6
+    assert all(entry.get("aria-label") or entry.get("aria-hidden") for entry in tags.of("svg"))
+    places = [entry["id"] for entry in tags.of("section")]
+    assert len(places) == len(set(places))
+    assert {entry["href"] for entry in tags.of("a")} == {f"#{place}" for place in places}
+    assert [tag for tag, _ in tags.found if tag in ("h1", "h2")] == ["h1"] + ["h2"] * len(places)
+    assert tags.of("html") == [{"lang": "en"}]
+
+
+def test_marks_say_their_days(text: str) -> None:
+    words = Tags(text).words
+    assert f"{DAYS[-2]} … {DAYS[-1]}: missing (2 days)" in words
+    assert f"{DAYS[21]}: warned" in words
+    assert f"{DAYS[7]}: revised" in words
+
+
+def test_a_strip_covers_exactly_the_days_that_have_a_bar() -> None:
+    entry = SymbolQuality("VNM", "HOSE", DAYS[0], DAYS[-1], 0, False, "  pprmmw ")
+    strip = reporting_marks.Strips(DAYS).strip(entry)
+    assert 'class="p" d="M2 5h3m2 0h1"' in strip
+    assert 'class="m" d="M5 0h2v10h-2z"' in strip
+    assert 'class="r" d="M4 5h1v5h-1z"' in strip
+    assert 'class="w" d="M7 0h1v5h-1z"' in strip
+    assert "VNM: 4 of 6 days present, 2 missing, 1 revised, 1 warned" in strip
+
+
+def test_a_page_of_the_whole_market_stays_small() -> None:
+    text = "".join(page(large(1_600, 250)))
+    assert len(text.encode()) < 5_000_000
+    assert text.count("<title>") <= reporting_marks.TITLES_MAX + 1
+    assert text.count('class="strip"') == 1_600
+
+
+def test_an_empty_store_has_a_page_and_a_terminal(quality: Quality) -> None:
+    empty = replace(quality, symbols=[], band_breaks=[], rejects=[], articles=ArticleQuality(), notes=[])
+    assert "There is no bar yet." in "".join(page(empty))
+    assert "There is no bar yet." in terminal(empty)
+
+
+def test_all_is_well_is_said_as_well(quality: Quality) -> None:
+    entry = SymbolQuality("VNM", "HOSE", DAYS[0], DAYS[-1], 0, False, "p" * LENGTH)
+    well = replace(quality, symbols=[entry], rejects=[], slow=False)
+    assert headline(well) == (
+        True,
+        "None of 1 symbol is late, 100.0 % of the expected bars are there, 0 tasks were rejected.",
+    )
+    assert not headline(replace(well, slow=True))[0]
+    assert not headline(replace(well, symbols=[replace(entry, cells="m" + "p" * 59)]))[0]
+
+
+def test_a_page_is_replaced_at_once_or_not_at_all(quality: Quality, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    broken = replace(quality, days=[])
+    with pytest.raises(IndexError):
+        reporting.write_html(broken, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+    reporting.write_html(quality, path)
+    assert path.read_text("utf-8").startswith("<!doctype html>")
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o600 == 0o600
+
+
+def test_only_what_is_complete_shows_as_a_hundred_percent() -> None:
+    assert [percent(share) for share in (None, 0.0, 0.9999, 1.0)] == ["–", "0.0 %", "99.9 %", "100.0 %"]
+
+
+def test_lags_are_told_in_the_largest_unit() -> None:
+    lags = [timedelta(seconds=59), timedelta(minutes=5), timedelta(hours=-2), timedelta(days=3)]
+    assert [duration(int(lag.total_seconds())) for lag in lags] == ["59 s", "5.0 min", "−2.0 h", "3.0 d"]
+
+
+def test_long_text_is_cut_and_joiners_stay() -> None:
+    assert plain("a" * 500, 10) == "aaaaaaaaa…"
+    assert plain("👩\u200d💻 một\tdòng\n") == "👩\u200d💻 một�dòng�"
+
+
+def test_runs_end_where_the_text_ends() -> None:
+    assert runs("mmpm", "m") == [(0, 2), (3, 4)]
+    assert runs("", "m") == []

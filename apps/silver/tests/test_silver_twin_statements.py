@@ -1,0 +1,69 @@
+"""Every named statement of the embedded store can be run by it, and says the same as its namesake for PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Any
+
+import apsw
+import pytest
+
+from headrace_silver.database import init_script, statements
+from headrace_silver.sqlite_statements import creating, statement
+
+# How a batch is written is each database's own affair; all that tools and reports ask for has to be in both.
+OWN = ("consume", "silver", "init")
+_VALUES = re.compile(r"'[^']*'|--[^\n]*|::|:([a-z_]+)")
+
+
+def names_in(dialect: str) -> dict[str, set[str]]:
+    """The values that each shared statement of a dialect takes."""
+    folder = resources.files("headrace_silver") / "sql" / dialect
+    shared = [file for file in folder.iterdir() if not file.name.startswith(OWN)]
+    names = [name for file in shared for name in re.findall(r"-- name: (\w+)", file.read_text("utf-8"))]
+    return {name: set(_VALUES.findall(statements(dialect)[name])) - {""} for name in names}
+
+
+@pytest.mark.parametrize("name", sorted(statements("sqlite")))
+def test_every_statement_is_one_that_sqlite_understands(embedded_other: apsw.Connection, name: str) -> None:
+    embedded_other.execute(creating() if name.startswith("create_") else f"EXPLAIN {statement(name)}", _anything(name))
+
+
+def _anything(name: str) -> Any:
+    text = statement(name)
+    if "?" in text:
+        return [None] * text.count("?")
+    return dict.fromkeys(set(_VALUES.findall(text)) - {""}) or None
+
+
+def test_both_dialects_have_the_same_statements_with_the_same_values() -> None:
+    assert names_in("sqlite") == names_in("postgres")
+
+
+def test_the_tables_of_both_have_the_same_columns_in_the_same_order(embedded_other: apsw.Connection) -> None:
+    texts = init_script() + "".join(text for name, text in statements("postgres").items() if name.startswith("create_"))
+    tables = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\);", texts, re.DOTALL)
+    assert len(tables) >= 7
+    for table, body in tables:
+        columns = re.findall(r"^  ([a-z_]+) [A-Z]", body, re.MULTILINE)
+        assert [row[1] for row in embedded_other.execute(f"PRAGMA table_info({table})")] == columns
+
+
+def test_the_queue_is_read_through_its_index_and_nothing_is_sorted(embedded_other: apsw.Connection) -> None:
+    plan = embedded_other.execute(f"EXPLAIN QUERY PLAN {statement('consume_fetch')}", {"size": 500}).fetchall()
+    assert [row[3] for row in plan] == ["SEARCH task_q USING INDEX idx_task_q_status (status=?)"]
+
+
+def test_the_flag_counts_no_further_than_the_index(embedded_other: apsw.Connection) -> None:
+    values = {"name": "x", "threshold": 10, "now": None}
+    plan = embedded_other.execute(f"EXPLAIN QUERY PLAN {statement('consume_flag')}", values).fetchall()
+    assert [row[3] for row in plan if "task_q" in str(row[3])] == [
+        "SEARCH task_q USING COVERING INDEX idx_task_q_status (status=?)"
+    ]
+
+
+def test_what_is_made_twice_is_made_once(embedded_other: apsw.Connection) -> None:
+    before = embedded_other.execute("SELECT * FROM sqlite_schema").fetchall()
+    embedded_other.execute(creating())
+    assert embedded_other.execute("SELECT * FROM sqlite_schema").fetchall() == before

@@ -1,0 +1,122 @@
+"""Modules by name, in order, as one analysis.
+
+Names come from a registry: ours, and those that installed packages offer in the entry point group
+`headrace.smap.modules` (a factory that takes `Options`). Never from a message. The model version is a digest of names
+and versions: results that carry the same one can be compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from headrace.core.errors import CallerError
+from headrace_smap.analytics.modules.drafts import Context, Draft, Module
+from headrace_smap.analytics.modules.posts import RawPost
+
+GROUP = "headrace.smap.modules"
+NAMES = ("prepare", "intent", "aspects", "sentiment", "impact")
+"""The five modules, in the order in which they build on each other."""
+NOTHING = "nothing"
+_HERE = "headrace_smap.analytics.modules"
+_OURS = {
+    "prepare": f"{_HERE}.prepare:Prepare",
+    "intent": f"{_HERE}.intent:Intent",
+    "aspects": f"{_HERE}.aspects:Aspects",
+    "sentiment": f"{_HERE}.sentiment:sentiment",
+    "impact": f"{_HERE}.impact:Impact",
+    NOTHING: f"{_HERE}.nothing:Nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the modules can be told: a file with more aspects, and a model in place of the sentiment rules."""
+
+    aspects_file: Path | None = None
+    sentiment_model: Path | None = None
+
+    @staticmethod
+    def read(environment: Mapping[str, str]) -> Options:
+        """SMAP_ASPECTS and SMAP_SENTIMENT_MODEL."""
+        return Options(
+            aspects_file=_path(environment, "SMAP_ASPECTS"), sentiment_model=_path(environment, "SMAP_SENTIMENT_MODEL")
+        )
+
+
+def names_from(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """SMAP_MODULES: names with commas between them; the five if it is not set."""
+    given = tuple(name.strip() for name in environment.get("SMAP_MODULES", "").split(","))
+    return tuple(name for name in given if name) or NAMES
+
+
+class Pipeline:
+    """Modules that are ready to look at posts. Holds no state of a post: any number of threads may use it."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.modules = tuple(modules)
+        self.names = tuple(module.name for module in modules)
+        told = "\n".join(f"{module.name}={module.version}" for module in modules)
+        self.model_version = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
+
+    def apply(self, post: RawPost | Mapping[str, object], context: Context) -> Draft:
+        """The finished draft of one post. What a module raises leaves here with the module's name as a note."""
+        draft = Draft(post if isinstance(post, RawPost) else RawPost.read(post), context)
+        draft.text = draft.post.text
+        for module in self.modules:
+            try:
+                module.apply(draft)
+            except Exception as error:
+                error.add_note(f"module:{module.name}")
+                raise
+        return draft
+
+    def analyse(self, posts: Iterable[RawPost | Mapping[str, object]], context: Context) -> list[Draft]:
+        """All of them; the first that cannot be analysed raises."""
+        return [self.apply(post, context) for post in posts]
+
+    def warm(self) -> None:
+        """Load what would be loaded by the first posts, so that a child process can inherit it."""
+        for module in self.modules:
+            load = getattr(module, "warm", None)
+            if load is not None:
+                load()
+
+
+def pipeline(names: Sequence[str] = NAMES, options: Options | None = None) -> Pipeline:
+    """The modules of these names, in this order."""
+    chosen = options or Options()
+    modules: list[Module] = []
+    for name in names:
+        module = _factory(name)(chosen)
+        missing = [need for need in getattr(module, "needs", ()) if need not in {built.name for built in modules}]
+        if missing:
+            raise CallerError(f"module {name} needs {', '.join(missing)} before it", f"SMAP_MODULES={','.join(NAMES)}")
+        modules.append(module)
+    return Pipeline(modules)
+
+
+def known_names() -> list[str]:
+    """Every module that can be named."""
+    return sorted({*_OURS, *(point.name for point in entry_points(group=GROUP))})
+
+
+def _factory(name: str) -> Callable[[Options], Module]:
+    # A package may replace one of ours under the same name: it was installed on purpose.
+    for point in entry_points(group=GROUP, name=name):
+        factory: Callable[[Options], Module] = point.load()
+        return factory
+    if name not in _OURS:
+        raise CallerError(f"there is no module {name!r}", f"known: {', '.join(known_names())}")
+    module, _, attribute = _OURS[name].partition(":")
+    ours: Callable[[Options], Module] = getattr(importlib.import_module(module), attribute)
+    return ours
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    text = environment.get(name, "").strip()
+    return Path(text) if text else None

@@ -1,0 +1,114 @@
+"""The analytics service: a consumer of posts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import uuid_utils
+
+from headrace.ports import Subscription
+from headrace_smap.accounting import Accountant
+from headrace_smap.analytics.analysts import Analysts, ChildAnalysts, ThreadAnalyst
+from headrace_smap.analytics.fetching import Fetcher
+from headrace_smap.analytics.handling import Handler, Means
+from headrace_smap.analytics.lettering import Letters
+from headrace_smap.analytics.limits import Limits
+from headrace_smap.analytics.looking import Projects
+from headrace_smap.analytics.measuring import Measures
+from headrace_smap.analytics.modules import Options, Pipeline, names_from, pipeline
+from headrace_smap.analytics.pipeline import Analysis
+from headrace_smap.analytics.rerunning import Rerun, Rerunner
+from headrace_smap.analytics.suspects import Suspects
+from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.envelope import DATA_COLLECTED
+from headrace_smap.world import World
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from headrace.api import IdempotencyStore
+
+ROOM_MAX = 1_000
+DELIVERIES_MAX = 100
+"""The bus gives a message up only long after we have: we count what we give up."""
+
+
+class AnalyticsService:
+    """Consumes `data.collected` in `SMAP_WORKERS` lanes, each with up to `SMAP_PREFETCH` messages at a time."""
+
+    name = "analytics"
+
+    def __init__(self, world: World) -> None:
+        settings, self._world = world.settings, world
+        limits = Limits.read(settings.environment)
+        # Also with children of our own: a name that nobody knows is told at the start, not by every post.
+        self._analysts = analysts_of(world, limits, modules_of(world))
+        handler = handler_of(world, Accountant(world), Analysis(self._analysts, limits.post_s_max))
+        subscription = Subscription(settings.queue, (DATA_COLLECTED,), DELIVERIES_MAX)
+        intake = Intake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
+        self._consumer = Consumer(world.bus, intake, f"{self.name}-{os.getpid()}")
+
+    @property
+    def idempotency(self) -> IdempotencyStore | None:
+        return None
+
+    async def prepare(self) -> None:
+        """What is published from now on waits for us, and a failed post has a place to go."""
+        await self._consumer.prepare()
+        await Letters(self._world.bus).prepare()
+
+    async def warm(self) -> None:
+        """Have the analysts ready before the first post."""
+        await self._analysts.warm()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        try:
+            await self._consumer.run(stop)
+        finally:
+            await self._analysts.close()
+
+    def routes(self) -> Sequence[APIRouter]:
+        return ()
+
+
+def handler_of(world: World, accountant: Accountant, analysis: Analysis) -> Handler:
+    """What deals with the messages, in this life of this process."""
+    limits = Limits.read(world.settings.environment)
+    means = Means(
+        world.bus,
+        accountant,
+        Projects(world.database),
+        Fetcher(world.blobs, limits.fetches, limits.post_bytes_max, world.settings.workers),
+        analysis,
+        Letters(world.bus),
+        Suspects(world.database, str(uuid_utils.uuid7())),
+        Measures(world.registry),
+    )
+    return Handler(means)
+
+
+def modules_of(world: World) -> Pipeline:
+    """The modules that the settings name."""
+    environment = world.settings.environment
+    return pipeline(names_from(environment), Options.read(environment))
+
+
+def analysts_of(world: World, limits: Limits, modules: Pipeline) -> Analysts:
+    if limits.analysts:
+        return ChildAnalysts(world.settings.environment, limits.analysts)
+    return ThreadAnalyst(modules)
+
+
+async def rerun(world: World, project: str, stop: asyncio.Event | None = None) -> Rerun:
+    """Analyse the stored blobs of a project again with the modules of today; see `rerunning`."""
+    limits, modules = Limits.read(world.settings.environment), modules_of(world)
+    analysts = analysts_of(world, limits, modules)
+    fetcher = Fetcher(world.blobs, limits.fetches, limits.post_bytes_max)
+    try:
+        rerunner = Rerunner(world.database, fetcher, Analysis(analysts, limits.post_s_max))
+        return await rerunner.rerun(project, modules.model_version, stop)
+    finally:
+        await analysts.close()

@@ -1,0 +1,85 @@
+"""The collector service: orders in, raw posts and `data.collected` out. Any number of instances share the work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+import headrace
+from headrace.ports import Delivery, Subscription
+from headrace_smap.accounting import Accountant
+from headrace_smap.collector.crawlers.choosing import Crawlers
+from headrace_smap.collector.crawling import Crawl
+from headrace_smap.collector.flow import collect_flow
+from headrace_smap.collector.halting import Halts
+from headrace_smap.collector.harvesting import Harvester
+from headrace_smap.collector.metrics import show
+from headrace_smap.collector.ordering import Orders
+from headrace_smap.collector.wishes import read_wishes
+from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED, new_id
+from headrace_smap.world import World
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from headrace.api import IdempotencyStore
+
+ORDERS_AT_ONCE = 20
+log = structlog.get_logger("smap")
+
+
+class CollectorService:
+    """See the package; `run` is for one use."""
+
+    name = "collector"
+    idempotency: IdempotencyStore | None = None
+
+    def __init__(self, world: World) -> None:
+        self._world, wishes = world, read_wishes(world.settings.environment)
+        self._wishes = wishes
+        accountant = Accountant(world)
+        self._crawlers = Crawlers(wishes)
+        self._halts = Halts(world.database)
+        harvester = Harvester(world, accountant, _now)
+        crawl = Crawl(harvester, self._crawlers, self._halts, wishes)
+        self.flow = collect_flow(crawl, world.engine, wishes.lanes)
+        self._orders = Orders(world, accountant, wishes.platforms)
+        subscription = Subscription(COLLECTOR_QUEUE, (PROJECT_CREATED,))
+        self._consumer = Consumer(world.bus, Intake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
+        show(harvester.counts, world.registry)
+
+    async def prepare(self) -> None:
+        self._crawlers.check()
+        made_up = [platform for platform, choice in self._wishes.crawlers.items() if choice.crawler == "simulated"]
+        if made_up:
+            log.warning("collector.simulates", platforms=made_up, setting="SMAP_CRAWLERS")
+        await self._consumer.prepare()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Take orders and crawl until `stop`; what is in hand then is let go, for others to go on with."""
+        options = headrace.WorkerOptions(hold_s=self._wishes.hold_s)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._halts.run(stop))
+                group.create_task(self._consumer.run(stop))
+                async with self._world.engine.worker(self.flow, options=options):
+                    await stop.wait()
+        finally:
+            await self._crawlers.close()
+
+    def routes(self) -> Sequence[APIRouter]:
+        from headrace_smap.collector.routes import crawl_routes
+
+        return [crawl_routes(self._world)]
+
+    async def _handle(self, deliveries: Sequence[Delivery]) -> None:
+        await self._orders.handle(deliveries, self.flow, _now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,53 @@
+"""Reports for people and programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from headrace.api import page
+from headrace.core.errors import NotFound
+from headrace_smap.insight.gathering import Report, gather
+from headrace_smap.insight.report_page import list_page, report_page
+from headrace_smap.progress_routes import ProjectName
+from headrace_smap.truth import look
+from headrace_smap.world import World
+
+PROJECTS_SHOWN = 200
+
+
+def report_routes(world: World) -> list[APIRouter]:
+    """Pages at the root, data there and under /api/v1."""
+    pages, data = APIRouter(include_in_schema=False), APIRouter(tags=["reports"])
+
+    async def found(project: str) -> Report:
+        report = await gather(world.database, project)
+        if report is None:
+            raise NotFound(f"there is no project {project}")
+        return report
+
+    @pages.get("/")
+    async def projects() -> Response:
+        return page(list_page(await world.database.rows("report_list", room=PROJECTS_SHOWN)))
+
+    @pages.get("/projects/{project}/report")
+    async def report(project: ProjectName) -> Response:
+        return page(report_page(await found(project)))
+
+    @data.get("/projects/{project}/report.json")
+    async def report_json(project: ProjectName) -> dict[str, Any]:
+        """The report as data: counts per day, platform, keyword, sentiment and aspect; top posts; failures."""
+        return (await found(project)).document()
+
+    @data.get("/projects/{project}/notices")
+    async def notices(project: ProjectName) -> dict[str, Any]:
+        """Who was told that the project is finished."""
+        names = ("channel", "notice_id", "state", "attempts", "error", "sent_at")
+        rows = await world.database.rows("notice_list", project=project)
+        if not rows and not (await look(world.database, [project]))[0].known:
+            raise NotFound(f"there is no project {project}")
+        return {"notices": [dict(zip(names, row, strict=True)) for row in rows]}
+
+    return [pages, data]

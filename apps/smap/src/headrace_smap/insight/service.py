@@ -1,0 +1,81 @@
+"""The insight service: keeps aggregates, shows reports, and tells people once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from headrace.ports import Subscription
+from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
+from headrace_smap.insight.aggregating import Aggregator
+from headrace_smap.insight.channels import channels
+from headrace_smap.insight.notifying import Notice, Notifier
+from headrace_smap.world import World
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from headrace.api import IdempotencyStore
+
+
+class InsightService:
+    name = "insight"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        environment = world.settings.environment
+        self._public_url = environment.get("SMAP_PUBLIC_URL", "").rstrip("/")
+        self.notifier = Notifier(world.database, channels(environment, world.database), self)
+        results = Subscription(INSIGHT_QUEUE, (ANALYSIS_FINISHED,))
+        ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))
+        aggregator = Aggregator(world.database)
+        room = world.settings.prefetch
+        self._consumers = (
+            Consumer(world.bus, Intake(results, aggregator.handle, room), "insight"),
+            Consumer(world.bus, Intake(ends, self.notifier.handle), "notification"),
+        )
+
+    @property
+    def idempotency(self) -> IdempotencyStore | None:
+        return None
+
+    async def prepare(self) -> None:
+        for consumer in self._consumers:
+            await consumer.prepare()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            for consumer in self._consumers:
+                group.create_task(consumer.run(stop))
+            group.create_task(self.notifier.run(stop))
+
+    def routes(self) -> Sequence[APIRouter]:
+        from headrace_smap.insight.routes import report_routes
+        from headrace_smap.progress_routes import progress_routes
+
+        return [progress_routes(self._world), *report_routes(self._world)]
+
+    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
+        """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
+        or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
+        rows = await self._world.database.rows("notice_counts", project=project)
+        total, done, errors, finished, silent = rows[0] if rows else (0, 0, 0, False, False)
+        if silent:
+            return None
+        if finished:
+            counts: Mapping[str, int] = {"total": total, "done": done, "errors": errors}
+        else:
+            counts = told or await self._shown(project)
+        return Notice(notice_id, project, counts, self._report_url(project))
+
+    async def _shown(self, project: str) -> dict[str, int]:
+        seen = await self._world.ledger.tally(project)
+        if seen is None:
+            return {}
+        return {"total": seen.total, "done": min(seen.done, seen.total), "errors": seen.errors}
+
+    def _report_url(self, project: str) -> str:
+        return f"{self._public_url}/projects/{quote(project, safe='')}/report" if self._public_url else ""

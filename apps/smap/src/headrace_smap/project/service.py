@@ -1,0 +1,68 @@
+"""The project service: routes for clients, and what runs beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import structlog
+
+from headrace.core.errors import HeadraceError
+from headrace_smap.completions import utc_now
+from headrace_smap.consuming import rest
+from headrace_smap.progress_routes import progress_routes
+from headrace_smap.project.desk import desk_of
+from headrace_smap.project.front import front_routes
+from headrace_smap.project.routes import project_routes
+from headrace_smap.world import World
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from headrace.api import IdempotencyStore
+
+TIDY_S = 600.0
+ANSWERS_KEPT = timedelta(days=1)
+EVENTS_KEPT = timedelta(days=7)
+
+log = structlog.get_logger("smap")
+
+
+class ProjectService:
+    """See `serving.Service`."""
+
+    name = "project"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.desk = desk_of(world)
+
+    @property
+    def idempotency(self) -> IdempotencyStore | None:
+        return self.desk.keys
+
+    async def prepare(self) -> None:
+        """The tables are there; whoever is to hear of projects opens its own subscription."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Tell what was committed, crawl again what is due, sweep what was deleted."""
+        async with asyncio.TaskGroup() as group:
+            for part in (self.desk.relay, self.desk.scheduler, self.desk.deleter):
+                group.create_task(part.run(stop))
+            group.create_task(self._tidy(stop))
+
+    def routes(self) -> Sequence[APIRouter]:
+        return [front_routes(), *project_routes(self.desk), progress_routes(self.world)]
+
+    async def _tidy(self, stop: asyncio.Event) -> None:
+        """Answers and events that nobody asks for any more."""
+        while not stop.is_set():
+            try:
+                now = utc_now()
+                await self.world.database.rows("key_forget", before=now - ANSWERS_KEPT)
+                await self.world.database.rows("outbox_forget", before=now - EVENTS_KEPT)
+            except HeadraceError as error:
+                log.warning("tidying.failing", error=str(error))
+            await rest(stop, TIDY_S)

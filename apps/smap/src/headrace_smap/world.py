@@ -1,0 +1,74 @@
+"""The surroundings of a service: bus, ledger, blobs and database, each real or embedded as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.core.errors import NotFound
+from headrace.ports import Bus
+from headrace_smap.blobs import Blobs, make_directory
+from headrace_smap.database import DATABASE_FILE, Database, open_database
+from headrace_smap.envelope import EXCHANGE
+from headrace_smap.ledger import ProjectLedger
+from headrace_smap.settings import Settings
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a service works with. It owns none of it."""
+
+    settings: Settings
+    engine: headrace.Engine
+    bus: Bus
+    ledger: ProjectLedger
+    blobs: Blobs
+    database: Database
+    registry: CollectorRegistry
+
+
+@asynccontextmanager
+async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[World]:
+    """Open every part, make what is missing, and give everything back at the end. Only with `new` may this begin an
+    embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped."""
+    from prometheus_client import CollectorRegistry
+
+    if not new and not settings.pg_dsn and not (settings.home / DATABASE_FILE).exists():
+        hint = "name the directory by SMAP_HOME, or a server by SMAP_PG_DSN; headrace smap create begins a new one"
+        raise NotFound(f"there is no smap in {settings.home.absolute()}", hint)
+    async with AsyncExitStack() as stack:
+        if not (settings.pg_dsn and settings.s3_url):
+            await make_directory(settings.home, "SMAP_HOME")
+        database = await open_database(settings)
+        stack.push_async_callback(database.close)
+        await database.create()
+        engine = await stack.enter_async_context(headrace.connect(settings.engine_url))
+        bus = await _bus(settings, engine, stack)
+        ledger = await _ledger(settings, engine, stack)
+        blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
+        await blobs.prepare()
+        yield World(settings, engine, bus, ledger, blobs, database, CollectorRegistry())
+
+
+async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:
+    if not settings.amqp_url:
+        return engine.bus
+    return await stack.enter_async_context(
+        headrace.bus(settings.amqp_url, exchange=EXCHANGE, prefetch=settings.prefetch)
+    )
+
+
+async def _ledger(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
+    if not settings.redis_url:
+        from headrace_smap.ledger_store import StoreLedger
+
+        return StoreLedger(engine)
+    from headrace_smap.ledger_redis import open_redis_ledger
+
+    return await stack.enter_async_context(open_redis_ledger(settings.redis_url))

@@ -1,0 +1,132 @@
+"""A collector's world in which every call is a place to die at, and the account that must be right afterwards."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.ports import Event, Subscription
+from headrace_smap.accounting import Accountant
+from headrace_smap.collector.harvesting import DONE, Harvester
+from headrace_smap.collector.naming import blob_prefix
+from headrace_smap.collector.ordering import Orders
+from headrace_smap.collector.tasks import CrawlTask, Page, Post
+from headrace_smap.envelope import Message
+from headrace_smap.values import SEALED
+from headrace_smap.world import World
+
+PARTS = ("database", "bus", "blobs", "ledger")
+LISTENER = "smap.analytics"
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@dataclass(slots=True)
+class Fuse:
+    """Burns down with every step before and after a call; when it is burnt, nothing is done any more."""
+
+    left: int = 1_000_000
+    steps: list[str] = field(default_factory=list)
+
+    def burn(self, step: str) -> None:
+        self.steps.append(step)
+        self.left -= 1
+        if self.left < 0:
+            raise Killed(step)
+
+
+class Part:
+    """A part of the world in which one can die before and after each call."""
+
+    def __init__(self, part: Any, name: str, fuse: Fuse, told: list[Event]) -> None:
+        self._part, self._name, self._fuse, self._told = part, name, fuse, told
+
+    def __getattr__(self, verb: str) -> Any:
+        call = getattr(self._part, verb)
+        if not inspect.iscoroutinefunction(call):
+            return call
+
+        async def mortal(*values: Any, **named: Any) -> Any:
+            self._fuse.burn(f"before {self._name}.{verb}")
+            answer = await call(*values, **named)
+            if verb == "publish":
+                self._told.extend(values[0])
+            self._fuse.burn(f"after {self._name}.{verb}")
+            return answer
+
+        return mortal
+
+
+@dataclass(slots=True)
+class Lives:
+    """The lives of one collector in one world; `kind` is the harvester, or a broken twin of it."""
+
+    world: World
+    kind: type[Harvester] = Harvester
+    told: list[Event] = field(default_factory=list)
+    fence: int = 0
+
+    async def life(self, tasks: Sequence[CrawlTask], pages: dict[str, list[Page]], fuse: Fuse) -> None:
+        """Crawl everything and seal, or die on the way."""
+        self.fence += 1
+        parts: Any = {name: Part(getattr(self.world, name), name, fuse, self.told) for name in PARTS}
+        mortal = replace(self.world, **parts)
+        harvester = self.kind(mortal, Accountant(mortal), lambda: datetime(2025, 1, 1, tzinfo=UTC))
+        for task in tasks:
+            holding = await harvester.begin(task, self.fence)
+            if holding is None:
+                continue
+            await harvester.publish(task.project, task.name)
+            for page in pages[task.name][int(holding.cursor or 0) :] if not holding.ended else ():
+                stored = await harvester.store(holding, page)
+                assert stored is not None
+                holding = stored
+            await harvester.end(holding, DONE)
+        await harvester.seal(tasks[0].project)
+
+    async def check(self, project: str, paths: set[str]) -> None:
+        """Found = published = blobs = total, exactly, and repeats told the same."""
+        database = self.world.database
+        assert await unpublished(database, project) == []
+        assert {item for (item,) in await database.rows("crawl_known", project=project, items=sorted(paths))} == paths
+        assert await database.rows("crawl_found", project=project) == [(len(paths), True)]
+        assert {path async for path in blobs_of(self.world, project)} == paths
+        mine = [event for event in self.told if event.key == project]
+        assert len({(event.event_id, event.body) for event in mine}) == len(paths)
+        standing = await self.world.ledger.tally(project)
+        assert standing is not None
+        assert (standing.status in SEALED, standing.total) == (True, len(paths))
+
+
+async def unpublished(database: Any, project: str) -> list[Any]:
+    return list(await database.rows("crawl_unpublished", project=project, task=None, room=1_000))
+
+
+async def blobs_of(world: World, project: str) -> AsyncIterator[str]:
+    async for path in world.blobs.list(blob_prefix("tiktok", project)):
+        yield path
+
+
+async def planned(world: World, project: str, tasks: Sequence[str], **payload: Any) -> list[CrawlTask]:
+    """Open a project with these keywords as its tasks, without a job that would crawl them."""
+    await world.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
+    accountant = Accountant(world)
+    await accountant.open(project)
+    orders = Orders(world, accountant, ["tiktok"])
+    rows = orders.plan(Message(project, {"keywords": list(tasks), **payload}))
+    await world.database.rows("crawl_plan", project=project, rows=rows, now=datetime.now(UTC))
+    return [CrawlTask(project, f"tiktok any day {keyword}", "tiktok", keyword) for keyword in tasks]
+
+
+def pages_of(names: Sequence[Sequence[str]]) -> list[Page]:
+    """Pages with posts of these ids; the cursor is the number of the next page."""
+    last = len(names) - 1
+    return [
+        Page([Post(name, name.encode()) for name in page], None if number == last else str(number + 1))
+        for number, page in enumerate(names)
+    ]

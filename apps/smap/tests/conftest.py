@@ -1,0 +1,49 @@
+"""Worlds for smap's tests: embedded in a directory, or on the real servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from headrace.testing.rig.s3 import Bucket
+from headrace_smap.settings import Settings, load
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A command that runs in this process may change what is logged."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Settings:
+    """Nothing but a directory."""
+    return load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap")})
+
+
+@pytest.fixture
+def real_environment(
+    tmp_path: Path, postgres_database: str, redis_database: str, rabbitmq_vhost: str, s3_bucket: Bucket
+) -> dict[str, str]:
+    """Variables that name RabbitMQ, Redis, S3 and PostgreSQL, each empty."""
+    return {
+        "PATH": os.environ["PATH"],
+        "SMAP_HOME": str(tmp_path / "smap"),
+        "SMAP_AMQP_URL": rabbitmq_vhost,
+        "SMAP_REDIS_URL": redis_database,
+        "SMAP_PG_DSN": postgres_database,
+        "SMAP_S3_URL": s3_bucket.url,
+        "AWS_ACCESS_KEY_ID": s3_bucket.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3_bucket.secret_key,
+        "AWS_REGION": s3_bucket.region,
+    }
+
+
+@pytest.fixture
+def real(real_environment: dict[str, str]) -> Settings:
+    return load(real_environment)

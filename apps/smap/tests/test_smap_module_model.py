@@ -1,0 +1,84 @@
+"""A model may take the place of the sentiment rules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from smap_module_drafting import NOW
+from smap_tiny_model import written
+
+from headrace.core.errors import CallerError
+from headrace_smap.analytics.modules import Context, Draft, Options, Pipeline, pipeline
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def with_model(path: Path) -> Pipeline:
+    return pipeline(options=Options.read({"SMAP_SENTIMENT_MODEL": str(path)}))
+
+
+def judged(path: Path, text: str) -> Draft:
+    return with_model(path).apply({"id": "1", "platform": "x", "text": text}, Context(NOW))
+
+
+def test_the_model_judges_the_text(model: Path) -> None:
+    good, bad, neither = judged(model, "xe đẹp"), judged(model, "xe tệ"), judged(model, "xe xe xe")
+    assert (good.sentiment, bad.sentiment, neither.sentiment) == ("positive", "negative", "neutral")
+    assert good.sentiment_score == -bad.sentiment_score
+    assert 0.9 < good.sentiment_score < 1
+    assert neither.sentiment_score == 0
+
+
+def test_the_model_judges_each_aspect_by_its_clause(model: Path) -> None:
+    draft = judged(model, "pin tệ, màn hình đẹp")
+    assert draft.aspect_sentiments["battery"]["label"] == "negative"
+    assert draft.aspect_sentiments["screen"]["label"] == "positive"
+    assert set(draft.aspect_sentiments) == set(draft.aspects)
+
+
+def test_an_empty_text_and_a_long_one_are_judged(model: Path) -> None:
+    assert judged(model, "").sentiment in ("neutral", "negative", "positive")
+    assert judged(model, "đẹp " * 1_200).sentiment == "positive"
+
+
+def test_labels_stand_in_the_order_of_the_model(tmp_path: Path) -> None:
+    assert judged(written(tmp_path, ("POS", "NEU", "NEG")), "đẹp").sentiment == "negative"
+
+
+def test_another_model_is_another_version(model: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = written(tmp_path_factory.mktemp("other"), ("POS", "NEU", "NEG"))
+    versions = {with_model(model).model_version, with_model(other).model_version, pipeline().model_version}
+    assert len(versions) == 3
+    assert with_model(model).model_version in versions
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "config.json"])
+def test_a_file_that_is_missing_or_broken_is_named(model: Path, name: str) -> None:
+    path = model.parent / name
+    path.write_bytes(b"\xff{")
+    said = "the model" if name == "model.onnx" else name
+    with pytest.raises(CallerError, match=said):
+        with_model(model)
+    path.unlink()
+    with pytest.raises(CallerError, match=name):
+        with_model(model)
+
+
+def test_a_library_that_is_not_installed_is_named_with_the_way_to_get_it(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')", "utf-8")
+    script = (
+        "import sys, pathlib\n"
+        "from headrace_smap.analytics.modules import Options, pipeline\n"
+        "from headrace.core.errors import MissingExtra\n"
+        "try:\n    pipeline(options=Options(sentiment_model=pathlib.Path(sys.argv[1])))\n"
+        "except MissingExtra as missing:\n    print(missing, missing.hint)"
+    )
+    command = [sys.executable, "-c", script, str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)})
+    assert done.stdout.strip() == "SMAP_SENTIMENT_MODEL needs onnxruntime pip install 'headrace-smap[model]'"

@@ -1,0 +1,132 @@
+"""Modules by name: ours, other people's, and none."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from smap_module_drafting import NOW, analysed, modules
+
+from headrace.core.errors import CallerError
+from headrace_smap.analytics.modules import (
+    COLUMNS,
+    NAMES,
+    NOTHING,
+    Context,
+    Draft,
+    Options,
+    Pipeline,
+    names_from,
+    pipeline,
+)
+
+POST = {"id": "1", "platform": "x", "text": "Xe đẹp 😍"}
+
+
+class Shout:
+    name = "shout"
+    version = "1"
+
+    def apply(self, draft: Draft) -> None:
+        draft.text = draft.text.upper()
+
+
+class Break:
+    name = "break"
+    version = "1"
+
+    def apply(self, draft: Draft) -> None:
+        raise ValueError(draft.post.id)
+
+
+def test_the_five_modules_are_the_default() -> None:
+    assert names_from({}) == NAMES == ("prepare", "intent", "aspects", "sentiment", "impact")
+    assert names_from({"SMAP_MODULES": " prepare, impact ,"}) == ("prepare", "impact")
+
+
+def test_a_row_has_plain_values_under_their_names() -> None:
+    row = dict(zip(COLUMNS, analysed("Xe đẹp #VF3", "VF3", metrics={"likes": 7}).values(), strict=True))
+    assert json.loads(json.dumps(row)) == row
+    assert (row["likes"], row["hashtags"], row["keywords"], row["language"]) == (7, ["VF3"], ["VF3"], "vi")
+
+
+def test_doing_nothing_makes_a_complete_row() -> None:
+    draft = modules(NOTHING).apply(POST, Context(NOW))
+    assert len(draft.values()) == len(COLUMNS)
+    assert (draft.text, draft.language, draft.sentiment, draft.intent, draft.risk) == (
+        "Xe đẹp 😍",
+        "unknown",
+        "neutral",
+        "other",
+        "LOW",
+    )
+
+
+def test_the_model_version_follows_from_the_modules() -> None:
+    assert pipeline().model_version == pipeline(NAMES).model_version
+    assert pipeline((NOTHING,)).model_version != pipeline().model_version
+
+
+def test_an_unknown_module_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(CallerError, match="no module 'sentimant'") as refused:
+        pipeline(("prepare", "sentimant"))
+    assert "sentiment" in refused.value.hint
+
+
+def test_a_module_before_the_one_it_needs_is_refused() -> None:
+    with pytest.raises(CallerError, match="sentiment needs prepare"):
+        pipeline(("sentiment", "prepare"))
+
+
+def test_modules_of_other_people_come_by_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(
+        "class Loud:\n    name = 'loud'\n    version = '7'\n    def __init__(self, options): pass\n"
+        "    def apply(self, draft):\n        draft.text = draft.text.upper()\n",
+        "utf-8",
+    )
+    known = tmp_path / "loud-1.dist-info"
+    known.mkdir()
+    (known / "METADATA").write_text("Metadata-Version: 2.1\nName: loud\nVersion: 1\n", "utf-8")
+    (known / "entry_points.txt").write_text("[headrace.smap.modules]\nloud = loud:Loud\n", "utf-8")
+    script = (
+        "import datetime as d\nfrom headrace_smap.analytics.modules import Context, pipeline\n"
+        "p = pipeline(('loud',))\n"
+        "print(p.apply({'id': 1, 'platform': 'x', 'text': 'abc'}, Context(d.datetime.now(d.UTC))).text)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert done.stdout.strip() == "ABC"
+
+
+def test_modules_apply_in_order_and_a_failure_names_its_module() -> None:
+    assert Pipeline([Shout()]).apply(POST, Context(NOW)).text == "XE ĐẸP 😍"
+    with pytest.raises(ValueError, match="1") as failed:
+        Pipeline([Shout(), Break()]).apply(POST, Context(NOW))
+    assert failed.value.__notes__ == ["module:break"]
+
+
+def test_the_same_post_gives_the_same_draft() -> None:
+    first, again = analysed("Xe đẹp nhưng pin yếu"), analysed("Xe đẹp nhưng pin yếu")
+    assert first == again
+
+
+def test_a_draft_travels_between_processes() -> None:
+    draft = analysed("Xe đẹp nhưng pin yếu 😍", "xe")
+    # Copying takes apart and puts together what a process pool would send.
+    assert copy.deepcopy(draft) == draft
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(CallerError, match="time zone"):
+        Context(datetime(2026, 1, 1))
+
+
+def test_options_come_from_the_environment() -> None:
+    assert Options.read({"SMAP_ASPECTS": "a.txt"}) == Options(aspects_file=Path("a.txt"))
+    assert Options.read({"SMAP_ASPECTS": ""}) == Options()

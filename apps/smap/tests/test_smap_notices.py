@@ -1,0 +1,225 @@
+"""People are told once per project and channel, with retries, and always under the same id."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from smap_receivers import Got, Receiver, receiver
+from standardwebhooks.webhooks import Webhook
+from waiting import eventually
+
+from headrace.core.errors import CallerError
+from headrace.ports import Delivery, Event
+from headrace.testing.rig.smtp import SmtpServer
+from headrace_smap import envelope
+from headrace_smap.database import Database, open_database
+from headrace_smap.insight.channels import channels
+from headrace_smap.insight.notifying import ATTEMPTS_MAX, Notice, Notifier
+from headrace_smap.settings import Settings
+from headrace_smap.values import DONE, Standing
+
+SECRET = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
+COUNTS = {"total": 10, "done": 10, "errors": 1}
+ZALO = {"SMAP_ZALO_USER_ID": "186729651760683225", "SMAP_ZALO_ACCESS_TOKEN": "first"}
+
+
+class Teller:
+    """Knows every project but one."""
+
+    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
+        return None if project == "cancelled" else Notice(notice_id, project, COUNTS, "http://h/projects/p/report")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncIterator[Database]:
+    settings = embedded
+    if request.param == "postgres":
+        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+    settings.home.mkdir(exist_ok=True)
+    opened = await open_database(settings)
+    await opened.create()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    with receiver() as found:
+        yield found
+
+
+def notifier(database: Database, **environment: str) -> Notifier:
+    return Notifier(database, channels(environment, database), Teller())
+
+
+def by_webhook(database: Database, hook: Receiver) -> Notifier:
+    return notifier(database, SMAP_WEBHOOK_URL=hook.url, SMAP_WEBHOOK_SECRET=SECRET)
+
+
+def by_zalo(database: Database, hook: Receiver, **more: str) -> Notifier:
+    return notifier(database, SMAP_ZALO_API_URL=hook.url, SMAP_ZALO_OAUTH_URL=hook.url, **ZALO, **more)
+
+
+def completed(body: bytes) -> Delivery:
+    return Delivery("smap.notification", 1, 1, Event("e", "job.completed", body))
+
+
+async def make_due(database: Database, project: str, channel: str) -> None:
+    past = datetime.now(UTC) - timedelta(hours=1)
+    await database.rows("notice_failed", project=project, channel=channel, state="waiting", due=past, error="")
+
+
+async def states(database: Database, project: str) -> list[tuple[str, str, int]]:
+    return [(row[0], row[2], row[3]) for row in await database.rows("notice_list", project=project)]
+
+
+async def test_without_settings_it_is_quiet(database: Database) -> None:
+    quiet = notifier(database)
+    await quiet.handle([completed(b'{"project_id": "p"}')])
+    assert await quiet.send_due() == 0
+    assert await states(database, "p") == []
+
+
+async def test_a_mail_is_sent_once_however_often_the_end_is_told(database: Database, smtp_inbox: SmtpServer) -> None:
+    mail = notifier(
+        database, SMAP_SMTP_URL=smtp_inbox.url, SMAP_MAIL_FROM="Smap <smap@example.com>", SMAP_MAIL_TO="a@x.vn, b@x.vn"
+    )
+    ours = envelope.job_completed("proj_abc", Standing(DONE, 10, 10, 1), datetime.now(UTC)).body
+    for body in (ours, b'{"project_id": "proj_abc"}', b"not json", ours):
+        await mail.handle([completed(body)])
+        await mail.send_due()
+    (got,) = smtp_inbox.messages()
+    assert got.recipients == ("a@x.vn", "b@x.vn")
+    assert got.message["Message-ID"] == f"<{envelope.derived_id('notice', 'proj_abc', 'mail')}@example.com>"
+    text = got.message.get_content()
+    assert "10 / 10 bài, 1 lỗi" in text
+    assert "http://h/projects/p/report" in text
+    assert await states(database, "proj_abc") == [("mail", "sent", 1)]
+
+
+async def test_a_mail_whose_sender_died_after_the_servers_answer_is_repeated_under_its_id(
+    database: Database, smtp_inbox: SmtpServer
+) -> None:
+    mail = notifier(database, SMAP_SMTP_URL=smtp_inbox.url, SMAP_MAIL_FROM="s@x.vn", SMAP_MAIL_TO="a@x.vn")
+    await mail.add("p")
+    killed = asyncio.create_task(mail.send_due())
+    await eventually(smtp_inbox.messages, "the server has it")
+    killed.cancel()
+    await asyncio.wait([killed])
+    await make_due(database, "p", "mail")
+    await mail.send_due()
+    repeats = [got.message["Message-ID"] for got in smtp_inbox.messages()]
+    assert set(repeats) == {f"<{envelope.derived_id('notice', 'p', 'mail')}@x.vn>"}
+    assert 1 <= len(repeats) <= 2
+
+
+async def test_a_webhook_is_signed_and_keeps_its_id_over_attempts(database: Database, hook: Receiver) -> None:
+    hook.answer = lambda got: (503 if len(hook.got) == 1 else 200, {})
+    told = by_webhook(database, hook)
+    await told.add("p")
+    assert await told.send_due() == 1
+    assert await told.send_due() == 0, "it waits before it tries again"
+    await make_due(database, "p", "webhook")
+    assert await told.send_due() == 1
+    first, second = hook.got
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == envelope.derived_id("notice", "p", "webhook")
+    data = Webhook(SECRET).verify(second.body, second.headers)["data"]
+    assert data == {"project_id": "p", **COUNTS, "report_url": "http://h/projects/p/report"}
+    assert await states(database, "p") == [("webhook", "sent", 2)]
+
+
+async def test_a_receiver_that_wants_no_more_is_left_alone(database: Database, hook: Receiver) -> None:
+    hook.answer = lambda got: (410, {})
+    told = by_webhook(database, hook)
+    await told.add("p")
+    await told.send_due()
+    assert await states(database, "p") == [("webhook", "given up", 1)]
+
+
+async def test_it_gives_up_after_many_attempts(database: Database, hook: Receiver) -> None:
+    hook.answer = lambda got: (500, {})
+    told = by_webhook(database, hook)
+    await told.add("p")
+    for _ in range(ATTEMPTS_MAX + 1):
+        await told.send_due()
+        await make_due(database, "p", "webhook")
+    assert len(hook.got) == ATTEMPTS_MAX
+    assert await states(database, "p") == [("webhook", "given up", ATTEMPTS_MAX)]
+
+
+async def test_two_senders_do_not_send_the_same(database: Database, hook: Receiver) -> None:
+    senders = [by_webhook(database, hook) for _ in range(4)]
+    await senders[0].add("p")
+    assert sum(await asyncio.gather(*(sender.send_due() for sender in senders))) == 1
+    assert len(hook.got) == 1
+
+
+async def test_nobody_is_told_of_a_cancelled_project(database: Database, hook: Receiver) -> None:
+    told = by_webhook(database, hook)
+    await told.add("cancelled")
+    await told.send_due()
+    assert hook.got == []
+
+
+async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: Database, hook: Receiver) -> None:
+    def answer(got: Got) -> tuple[int, dict[str, object]]:
+        if got.path == "/v4/oa/access_token":
+            assert got.headers["secret_key"] == "s3cret"
+            return 200, {"access_token": "second", "refresh_token": "next"}
+        ran_out = got.headers["access_token"] == "first"
+        return 200, {"error": -216, "message": "Access token has expired"} if ran_out else {"error": 0}
+
+    hook.answer = answer
+    secrets = {
+        "SMAP_ZALO_APP_ID": "app",
+        "SMAP_ZALO_SECRET_KEY": "s3cret",
+        "SMAP_ZALO_REFRESH_TOKEN": "once",
+    }
+    told = by_zalo(database, hook, **secrets)
+    for project in ("p", "q"):
+        await told.add(project)
+        await told.send_due()
+    asked, renewed, again, later = hook.got
+    assert (asked.path, asked.headers["access_token"]) == ("/v3.0/oa/message/cs", "first")
+    assert renewed.form == {"refresh_token": "once", "app_id": "app", "grant_type": "refresh_token"}
+    assert again.document["recipient"] == {"user_id": "186729651760683225"}
+    assert "p" in again.document["message"]["text"]
+    assert later.headers["access_token"] == "second"
+    assert await states(database, "q") == [("zalo", "sent", 1)]
+
+
+@pytest.mark.parametrize(("code", "state"), [(-32, "waiting"), (-213, "given up")])
+async def test_zalos_refusals_are_told_apart(database: Database, hook: Receiver, code: int, state: str) -> None:
+    hook.answer = lambda got: (200, {"error": code, "message": "no"})
+    told = by_zalo(database, hook)
+    await told.add("p")
+    await told.send_due()
+    assert await states(database, "p") == [("zalo", state, 1)]
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"SMAP_SMTP_URL": "smtp://h"}, "SMAP_MAIL_FROM and SMAP_MAIL_TO"),
+        ({"SMAP_SMTP_URL": "http://h", "SMAP_MAIL_FROM": "a@b", "SMAP_MAIL_TO": "c@d"}, "SMAP_SMTP_URL"),
+        ({"SMAP_SMTP_URL": "smtp://h", "SMAP_MAIL_FROM": "me", "SMAP_MAIL_TO": "c@d"}, "SMAP_MAIL_FROM"),
+        ({"SMAP_SMTP_URL": "smtp://h:99999", "SMAP_MAIL_FROM": "a@b", "SMAP_MAIL_TO": "c@d"}, "SMAP_SMTP_URL"),
+        ({"SMAP_WEBHOOK_URL": "http://[", "SMAP_WEBHOOK_SECRET": SECRET}, "SMAP_WEBHOOK_URL"),
+        ({"SMAP_WEBHOOK_URL": "http://h"}, "SMAP_WEBHOOK_SECRET"),
+        ({"SMAP_WEBHOOK_URL": "h", "SMAP_WEBHOOK_SECRET": SECRET}, "SMAP_WEBHOOK_URL"),
+        ({"SMAP_WEBHOOK_URL": "http://h", "SMAP_WEBHOOK_SECRET": "whsec_%%%"}, "SMAP_WEBHOOK_SECRET"),
+    ],
+)
+async def test_half_a_channel_is_refused_by_name(embedded: Settings, environment: dict[str, str], named: str) -> None:
+    embedded.home.mkdir(exist_ok=True)
+    database = await open_database(embedded)
+    try:
+        with pytest.raises(CallerError, match=named):
+            channels(environment, database)
+    finally:
+        await database.close()

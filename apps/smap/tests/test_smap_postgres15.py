@@ -1,0 +1,71 @@
+"""The oldest PostgreSQL that is supported takes a whole project, from its order to its report and its deletion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import cast
+
+import httpx
+import pytest
+from waiting import eventually
+
+from headrace.testing.fixtures import SharedServers
+from headrace.testing.rig.postgres import PostgresServer
+from headrace_smap.analytics.service import rerun
+from headrace_smap.insight.aggregating import Aggregator
+from headrace_smap.insight.gathering import gather
+from headrace_smap.keeping import keeping
+from headrace_smap.serving import NAMES, serving_one
+from headrace_smap.settings import Settings
+from headrace_smap.world import World, open_world
+
+ORDER = {"id": "p", "keywords": ["VinFast"], "date_range": ["2025-01-01", "2025-01-02"]}
+
+
+@pytest.fixture
+def on_15(shared_servers: SharedServers, embedded: Settings) -> Iterator[Settings]:
+    server = cast(PostgresServer, shared_servers.start("smap_postgres15", "postgres15"))
+    with server.database() as url:
+        crawlers = {"SMAP_CRAWLERS": "*=simulated:posts=5&broken=0.2", "SMAP_ANALYSTS": "0"}
+        yield replace(embedded, pg_dsn=url, http_port=0, environment={**embedded.environment, **crawlers})
+
+
+@asynccontextmanager
+async def all_four(settings: Settings) -> AsyncIterator[tuple[World, str]]:
+    """The services in this process, and where the project service is."""
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        world = await stack.enter_async_context(open_world(settings))
+        await stack.enter_async_context(keeping(world, stop))
+        urls = [(await stack.enter_async_context(serving_one(name, world, stop))).url for name in NAMES]
+        yield world, urls[0]
+
+
+async def test_postgres_15_takes_it_all(on_15: Settings) -> None:
+    async with all_four(on_15) as (world, url), httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.post(f"{url}/projects", json=ORDER)).is_success
+
+        async def announced() -> bool:
+            rows = await world.database.rows("notice_counts", project="p")
+            return bool(rows and rows[0][3])
+
+        await eventually(announced, "the project is finished", 30)
+        report = await gather(world.database, "p")
+        assert report is not None
+        assert (report.total, report.posts) == (30, 30 - report.errors)
+        assert (await client.post(f"{url}/projects/p/retry")).json()["retried"] == report.errors > 0
+        for form in ("csv", "parquet"):
+            assert (await client.get(f"{url}/projects/p/export", params={"format": form})).is_success
+        assert (await client.post(f"{url}/projects/p/recrawl", json={"every_hours": 6})).is_success
+        assert (await rerun(world, "p")).kept == 0
+        await Aggregator(world.database).rebuild("p")
+        assert (await client.delete(f"{url}/projects/p")).status_code == 204
+        assert (await client.get(f"{url}/projects/p")).status_code == 404
+
+        async def swept() -> bool:
+            return bool((await world.database.rows("deletion_read", project="p"))[0][1])
+
+        await eventually(swept, "the running service swept it", 20)

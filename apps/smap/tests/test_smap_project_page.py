@@ -1,0 +1,105 @@
+"""The page at `/` in a browser: it lists, moves, orders and deletes, and its policy lets nothing else in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from smap_browser import Browser
+from smap_office import Office, open_office
+from waiting import eventually
+
+from headrace.api import Options, application, page, serving
+from headrace.testing.rig.catalogue import TOOLS
+from headrace.testing.rig.obtaining import obtain
+from headrace_smap.progress_routes import progress_routes
+from headrace_smap.project.front import front_routes
+from headrace_smap.project.routes import project_routes
+from headrace_smap.settings import Settings
+
+HOSTILE = '<img src=x onerror="alert(1)"> & Cổ phiếu'
+LIST = "[...document.querySelectorAll('li')].map(row => row.innerText)"
+ORDER = """
+document.querySelector("[name=keywords]").value = "VinFast, VF3";
+document.querySelector("[name=targets]").value = "tiktok https://www.tiktok.com/@a\\nyoutube";
+document.querySelector("[name=first]").value = "2025-01-01";
+document.querySelector("[name=last]").value = "2025-01-02";
+document.querySelector("form button").click();
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    obtain(["chromium"])
+    found = TOOLS["chromium"].found()
+    assert found is not None
+    return str(found)
+
+
+@asynccontextmanager
+async def served(office: Office) -> AsyncIterator[str]:
+    routers = [front_routes(), *project_routes(office.desk), progress_routes(office.world)]
+
+    @routers[0].get("/foreign")
+    async def foreign() -> Any:
+        return page("<!doctype html><p style='color: red' onclick='x()'>a</p><script>let a = 1</script>")
+
+    async with serving(application(Options("project"), routers)) as address:
+        yield address.url
+
+
+async def test_people_order_watch_and_delete_projects_in_a_browser(
+    chromium: str, tmp_path: Path, embedded: Settings
+) -> None:
+    async with open_office(embedded) as office, served(office) as url:
+        first = await office.make(name=HOSTILE)
+        browser = await asyncio.to_thread(Browser, chromium, tmp_path / "profile", f"{url}/")
+        with browser:
+
+            async def sees(*words: str) -> bool:
+                rows = await asyncio.to_thread(browser.run, LIST)
+                return any(all(word in row for word in words) for row in rows or [])
+
+            await eventually(lambda: sees(HOSTILE, "waiting", "0 %"), "the project is listed", 30)
+            await office.crawl(first, ["raw/a.json", "raw/b.json", "raw/c.json"], ["raw/d.json"])
+            await eventually(lambda: sees(HOSTILE, "done", "100 %", "4 of 4 posts", "1 error"), "it moves", 30)
+            assert await asyncio.to_thread(browser.run, "document.querySelector('progress').value") == 100
+            assert "1 with errors" in await asyncio.to_thread(browser.run, "document.body.innerText")
+            office.calendar.advance(minutes=1)
+            await asyncio.to_thread(browser.run, ORDER)
+            await eventually(lambda: sees("VinFast, VF3", "2025-01-01 to 2025-01-02"), "the order is a project", 30)
+            (made, _) = (await office.client.get("/projects")).json()["items"]
+            assert made["targets"] == [
+                {"platform": "tiktok", "url": "https://www.tiktok.com/@a"},
+                {"platform": "youtube", "url": ""},
+            ]
+            for width in (360, 1_280):
+                await asyncio.to_thread(browser.narrow, width)
+                wide = await asyncio.to_thread(browser.run, "document.documentElement.scrollWidth")
+                assert wide <= width
+            delete = "confirm = () => true; [...document.querySelectorAll('li:last-child button')].at(-1).click()"
+            await asyncio.to_thread(browser.run, delete)
+            await eventually(lambda: _gone(office, first), "it is deleted")
+            assert browser.said == []
+
+
+async def _gone(office: Office, project: str) -> bool:
+    return (await office.client.get(f"/projects/{project}")).status_code == 404
+
+
+async def test_what_a_page_does_not_bring_along_is_not_run(chromium: str, tmp_path: Path, embedded: Settings) -> None:
+    async with open_office(embedded) as office, served(office) as url:
+        browser = await asyncio.to_thread(Browser, chromium, tmp_path / "profile", f"{url}/foreign")
+        with browser:
+
+            async def complains() -> bool:
+                await asyncio.to_thread(browser.run, "1")
+                return any("Content Security Policy" in words for words in browser.said)
+
+            await eventually(complains, "the policy is kept", 30)
+            colour = await asyncio.to_thread(browser.run, "getComputedStyle(document.querySelector('p')).color")
+            assert colour == "rgb(0, 0, 0)"

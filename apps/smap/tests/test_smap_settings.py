@@ -1,0 +1,71 @@
+"""Settings are understood or refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import CallerError
+from headrace_smap.settings import Settings, load
+
+
+def test_nothing_at_all_is_the_embedded_default() -> None:
+    settings = load({})
+    assert settings == Settings()
+    assert settings.engine_url == "sqlite:///smap-data/headrace.db"
+    assert (settings.prefetch, settings.queue, settings.seal_idle_s) == (200, "smap.analytics", None)
+
+
+def test_the_environment_names_every_part() -> None:
+    settings = load(
+        {
+            "SMAP_HOME": "/srv/smap",
+            "SMAP_AMQP_URL": "amqp://h",
+            "SMAP_REDIS_URL": "redis://h",
+            "SMAP_S3_URL": "http://h/b",
+            "SMAP_PG_DSN": "postgresql://h/d",
+            "SMAP_HTTP_PORT": "0",
+            "SMAP_QUEUE": "shared",
+            "SMAP_SEAL_IDLE_S": "2.5",
+        }
+    )
+    assert (settings.home, settings.http_port, settings.queue) == (Path("/srv/smap"), 0, "shared")
+    assert (settings.seal_idle_s, settings.engine_url) == (2.5, "postgresql://h/d")
+
+
+def test_what_a_command_is_given_wins() -> None:
+    assert load({"SMAP_HTTP_PORT": "1"}, http_port=2, queue=None).http_port == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SMAP_PREFETCH", "0"),
+        ("SMAP_PREFETCH", "many"),
+        ("SMAP_PREFETCH", "10001"),
+        ("SMAP_PREFETCH", "1.5"),
+        ("SMAP_HTTP_PORT", "70000"),
+        ("SMAP_WORKERS", "-1"),
+        ("SMAP_SEAL_IDLE_S", "nan"),
+        ("SMAP_RECONCILE_S", "0"),
+        ("SMAP_POSTS_MAX", "0"),
+    ],
+)
+def test_a_number_that_cannot_work_is_refused_by_its_name(name: str, text: str) -> None:
+    with pytest.raises(CallerError, match=name):
+        load({name: text})
+
+
+def test_no_secret_is_shown() -> None:
+    places = {"SMAP_AMQP_URL": "amqp", "SMAP_REDIS_URL": "redis", "SMAP_S3_URL": "http", "SMAP_PG_DSN": "postgresql"}
+    urls = {name: f"{scheme}://user:secret@host/1" for name, scheme in places.items()}
+    assert "secret" not in repr(load({"SMAP_API_KEY": "secret", "AWS_SECRET_ACCESS_KEY": "secret", **urls}))
+
+
+@pytest.mark.parametrize("dsn", ["host=h password=secret dbname=d", "mysql://u:secret@h/d", "u:secret@h/d"])
+def test_a_database_that_is_no_url_is_refused_and_not_shown(dsn: str) -> None:
+    # headrace's own store would take it for the name of a file, password and all.
+    with pytest.raises(CallerError, match="SMAP_PG_DSN") as raised:
+        load({"SMAP_PG_DSN": dsn})
+    assert "secret" not in f"{raised.value} {raised.value.hint}"
