@@ -107,7 +107,8 @@ class Reader:
             return self.command(*words[1:], **self._exported())
         assert words[0] == "python", f"only headrace and python are at hand: {words}"
         line = [sys.executable, *words[1:]]
-        return subprocess.run(line, cwd=self.folder, capture_output=True, text=True, check=False)
+        environment = {**os.environ, **self._exported()}
+        return subprocess.run(line, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
 
     def _exported(self) -> dict[str, str]:
         return {name: value for name, value in self.variables.items() if name.startswith("HEADRACE_")}

@@ -12,7 +12,14 @@ import pytest
 from pages import ROOT, Command, Reader, block
 
 PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/choreography.md")
-WITH_SERVERS = ("docs/postgres.md", "docs/rabbitmq.md", "docs/rig.md", "docs/silver.md", "docs/smap.md")
+WITH_SERVERS = (
+    "docs/postgres.md",
+    "docs/rabbitmq.md",
+    "docs/rig.md",
+    "docs/silver.md",
+    "docs/smap.md",
+    "docs/transactions.md",
+)
 PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from headrace.wiring import bus as bus
     from headrace.wiring import connect as connect
     from headrace.wiring import sink as sink
+    from headrace.wiring import submit_in as submit_in
+    from headrace.wiring import submit_many_in as submit_many_in
 
 __version__ = "0.1.0"
 
@@ -53,6 +55,8 @@ _HOMES = {
     "connect": "headrace.wiring",
     "sink": "headrace.wiring",
     "bus": "headrace.wiring",
+    "submit_in": "headrace.wiring",
+    "submit_many_in": "headrace.wiring",
     "Engine": "headrace.runtime.engine",
     "WorkerOptions": "headrace.runtime.yard",
     "JobState": "headrace.core.tally",

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, Unpack
 from urllib.parse import unquote, urlsplit
 
 from headrace.core.checks import Check
@@ -22,7 +22,9 @@ from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
 from headrace.runtime.engine import Engine
+from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
+from headrace.runtime.submitting import SubmitOptions, submission
 
 MEMORY = ":memory:"
 _BUS_FORMS = "amqp://user:password@host/vhost or amqps://user:password@host/vhost"
@@ -187,6 +189,30 @@ async def bus(
         yield opened
     finally:
         await opened.close()
+
+
+def submit_in(
+    connection: Any, flow: Flow, payload: Any, *, notify: bool = False, **options: Unpack[SubmitOptions]
+) -> str:
+    """Open a job inside the transaction of a connection of yours; the answer is the job's id.
+
+    The job exists if and only if you commit. The connection leads to the PostgreSQL database that holds the store, and
+    is psycopg's, Django's, or SQLAlchemy's connection or session; one that is awaited goes to `engine.submit`. Workers
+    find the job by their next poll; `notify` wakes them at the commit.
+    """
+    return submit_many_in(connection, flow, (payload,), notify=notify, **options)
+
+
+def submit_many_in(
+    connection: Any, flow: Flow, payloads: Iterable[Any], *, notify: bool = False, **options: Unpack[SubmitOptions]
+) -> str:
+    """Open a job with several items inside the transaction of a connection of yours: see `submit_in`. They are sent at
+    once, so UPLOAD_BYTES is the limit."""
+    _need_postgres()
+    from headrace.adapters.postgres import caller_transactions
+
+    whole = submission(flow, Seams().identity.new(), payloads, options)
+    return caller_transactions.submit_in(connection, whole, notify).job
 
 
 async def migrate_up(url: str) -> list[str]:

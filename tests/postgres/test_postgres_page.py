@@ -39,3 +39,15 @@ def test_what_the_page_shows_is_run(
     Reader(tmp_path, headrace_command, capfd, query, given).follow("docs/postgres.md")
     with psycopg.connect(server.url_of("shop")) as connection:
         assert connection.execute("SELECT amount FROM booking ORDER BY amount").fetchall() == [(5,), (7,)]
+
+
+def test_what_the_page_about_transactions_shows_is_run(
+    postgres_url: str, tmp_path: Path, headrace_command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def query(text: str) -> None:
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute(text.encode())
+
+    Reader(tmp_path, headrace_command, capfd, query, {"HEADRACE_STORE": postgres_url}).follow("docs/transactions.md")
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT flow, state FROM headrace.job").fetchall() == [("orders", "open")] * 2

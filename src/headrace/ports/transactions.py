@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.core.claims import Settled, Settlement
+from headrace.core.jobs import Submission, Submitted
 
 OPEN_TRANSACTIONS_MAX = 64
 NOT_APPLIED = "not_applied"
@@ -53,7 +54,7 @@ class OpenTransaction(Protocol):
 
 
 class OpenTransactions(Protocol):
-    """A store whose database a handler can work in."""
+    """A store whose database a handler can work in, and that works in a caller's transaction."""
 
     async def begin(self, terms: Terms) -> OpenTransaction:
         """Open a transaction. At most OPEN_TRANSACTIONS_MAX are open at a time; one more waits for its turn."""
@@ -69,3 +70,13 @@ class OpenTransactions(Protocol):
     async def revoke(self, fences: Sequence[int]) -> None:
         """End what is open under these fences. Their claims are lost, so it could never be settled; but a holder that
         is only frozen keeps its locks, and who runs its items next would wait for them. Idempotent."""
+
+    async def submit_in(self, connection: Any, submission: Submission, notify: bool) -> Submitted:
+        """Open a job inside the transaction of a connection that the caller opened, and leave the commit to the caller:
+        the job exists if and only if that is done. A key counts as in `Store.submit`; a submission under the same key
+        that is not committed yet is waited for. No worker is woken before its next poll unless `notify`, which makes
+        commits of the database wait for each other.
+
+        After a refusal that the server was not asked about the caller's transaction goes on. `TryAgain`: the whole
+        transaction again is right.
+        """

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from headrace.core.backoff import Backoff
 from headrace.core.deliveries import Subscription
@@ -25,6 +25,7 @@ from headrace.ports.ledger import Ledger
 from headrace.ports.outbox import Inbox, Outbox
 from headrace.ports.parts import Parts, StoreBus
 from headrace.ports.sink import Sink
+from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
@@ -38,6 +39,7 @@ from headrace.runtime.submitting import (
     SubmitOptions,
     check_options,
     composed,
+    over_upload,
     parcels_of,
     root_of,
     submission,
@@ -112,15 +114,35 @@ class Engine:
 
     # Jobs
 
-    async def submit(self, flow: Flow, payload: Any, **options: Unpack[SubmitOptions]) -> str:
-        """Open a job with one item; the answer is the job's id."""
-        return await self.submit_many(flow, (payload,), **options)
+    async def submit(
+        self,
+        flow: Flow,
+        payload: Any,
+        *,
+        connection: Any = None,
+        notify: bool = False,
+        **options: Unpack[SubmitOptions],
+    ) -> str:
+        """Open a job with one item; the answer is the job's id.
+
+        With `connection` (PostgreSQL: psycopg's, or SQLAlchemy's connection or session, to be awaited) the job is
+        opened in the transaction of that connection: it exists if and only if you commit. Workers find it by their next
+        poll; `notify` wakes them at the commit.
+        """
+        return await self.submit_many(flow, (payload,), connection=connection, notify=notify, **options)
 
     async def submit_many(
-        self, flow: Flow, payloads: Iterable[Any] | AsyncIterable[Any], **options: Unpack[SubmitOptions]
+        self,
+        flow: Flow,
+        payloads: Iterable[Any] | AsyncIterable[Any],
+        *,
+        connection: Any = None,
+        notify: bool = False,
+        **options: Unpack[SubmitOptions],
     ) -> str:
         """Open a job with many items. They are read as they are sent, so memory does not grow with their number, and
-        nothing is visible before all have arrived."""
+        nothing is visible before all have arrived. In a transaction of yours (`connection`, see `submit`) they are sent
+        at once, so UPLOAD_BYTES is the limit."""
         check_options(options)
         job, stage = self._seams.identity.new(), root_of(flow, options.get("stage"))
         digest = Digest(stage)
@@ -131,10 +153,21 @@ class Engine:
             batch.append(parcel)
             size += len(parcel.payload)
             if size >= UPLOAD_BYTES:
+                if connection is not None:
+                    raise over_upload(size)
                 await self._surely(self.store.send, job, tuple(batch))
                 batch, size, uploaded = [], 0, uploaded + len(batch)
         whole = replace(composed(flow, job, batch, options, digest.text()), uploaded=uploaded)
+        if connection is not None:
+            return (await self._joining().submit_in(connection, whole, notify)).job
         return (await self._surely(self.store.submit, whole)).job
+
+    def _joining(self) -> OpenTransactions:
+        if not self.store.features.open_transactions:
+            raise CallerError(
+                "this store does not work in transactions of others", "async with engine.transaction() as tx: …"
+            )
+        return cast(OpenTransactions, self.store)
 
     def submission(self, flow: Flow, *payloads: Any, **options: Unpack[SubmitOptions]) -> Submission:
         """A job that is not opened yet: what follows from a message, as in `Consequence(submissions=(…,))`."""

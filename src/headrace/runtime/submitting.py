@@ -63,8 +63,16 @@ def submission(flow: Flow, job: str, payloads: Iterable[Any], options: SubmitOpt
         parcels.append(replace(parcel, number=number))
     size = sum(len(parcel.payload) for parcel in parcels)
     if size > UPLOAD_BYTES:
-        raise TooLarge(f"a submission of {size:,} bytes is over UPLOAD_BYTES = {UPLOAD_BYTES:,}", "submit_many(…)")
+        raise over_upload(size)
     return composed(flow, job, parcels, options, digest.text())
+
+
+def over_upload(size: int) -> TooLarge:
+    """A job that is sent at once has a limit; one that is sent in pieces has none."""
+    return TooLarge(
+        f"a submission of {size:,} bytes is over UPLOAD_BYTES = {UPLOAD_BYTES:,}",
+        "await engine.submit_many(…) in a transaction of its own",
+    )
 
 
 def composed(flow: Flow, job: str, parcels: Sequence[Parcel], options: SubmitOptions, digest: str) -> Submission:

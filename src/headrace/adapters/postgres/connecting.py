@@ -9,7 +9,16 @@ from __future__ import annotations
 import psycopg
 from psycopg import conninfo, errors
 
-from headrace.core.errors import Busy, CallerError, HeadraceError, SchemaMismatch, StoreFull, Unknown, Unreachable
+from headrace.core.errors import (
+    Busy,
+    CallerError,
+    HeadraceError,
+    OperatorError,
+    SchemaMismatch,
+    StoreFull,
+    Unknown,
+    Unreachable,
+)
 
 Connection = psycopg.Connection[tuple[object, ...]]
 AsyncConnection = psycopg.AsyncConnection[tuple[object, ...]]
@@ -25,8 +34,14 @@ _TRANSPORT: dict[str, object] = {
 }
 _OPTIONS = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
-_FULL = (errors.DiskFull, errors.OutOfMemory)
-_GONE = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedFunction, errors.UndefinedColumn)
+# SQLSTATE, whole or by its class. Connection exceptions, and the server's own shutdown, crash and start.
+_LOST = ("08", "57P")
+_FULL = ("53100", "53200")
+_MISSING = ("3F000", "42P01", "42883", "42703")
+_NOT_ALLOWED = "42501"
+# A fight over rows, lack of resources, a lock that cannot be had, a cancelled statement, trouble of the system itself.
+_BUSY = ("40", "53", "55", "57", "58")
+_CONNECTION_FAILURE = "08006"
 
 
 def where(url: str) -> str:
@@ -93,20 +108,40 @@ def is_broken(connection: Connection | AsyncConnection, error: BaseException) ->
 
 def translate(url: str, error: psycopg.Error, broken: bool, write: bool) -> HeadraceError:
     """A driver's error in the words of the tree."""
-    if broken and write:
-        return Unknown(
-            f"the connection to {where(url)} broke while a write was under way: {_first_line(url, error)}",
-            "the same call again tells",
-        )
-    if broken:
+    if broken and not write:
         return unreachable(url, error)
-    if isinstance(error, _FULL):
-        return StoreFull(f"the store {where(url)} has no room: {_first_line(url, error)}", "free space on its disk")
-    if isinstance(error, _GONE):
-        return SchemaMismatch(f"the store {where(url)} lacks a part: {_first_line(url, error)}", "headrace migrate up")
-    if isinstance(error, psycopg.OperationalError):
-        return Busy(f"the store {where(url)} is occupied: {_first_line(url, error)}")
-    return CallerError(f"the store {where(url)} refused: {_first_line(url, error)}")
+    return meaning(_CONNECTION_FAILURE if broken else error.sqlstate or "", _first_line(url, error), where(url), write)
+
+
+def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
+    """A SQLSTATE in the words of the tree: the only such map. Whatever is not known is the statement's own fault."""
+    if state.startswith(_LOST) and write:
+        return Unknown(
+            f"the connection to {place} broke while a write was under way: {reason}", "the same call again tells"
+        )
+    if state.startswith(_LOST):
+        return Unreachable(f"the store {place} does not answer: {reason}", "is the server running?")
+    if state in _FULL:
+        return StoreFull(f"the store {place} has no room: {reason}", "free space on its disk")
+    if state in _MISSING:
+        return SchemaMismatch(f"the store {place} lacks a part: {reason}", "headrace migrate up")
+    if state == _NOT_ALLOWED:
+        return OperatorError(f"the store {place} forbids it: {reason}", "grant the role what docs/postgres.md lists")
+    if state.startswith(_BUSY):
+        return Busy(f"the store {place} is occupied: {reason}")
+    return CallerError(f"the store {place} refused: {reason}")
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """The SQLSTATE of a driver's error, also behind the face that a library gave it. None: it is no driver's error."""
+    for found in (error, getattr(error, "orig", None), error.__cause__):
+        if state := getattr(found, "sqlstate", None) or getattr(found, "pgcode", None):
+            return str(state)
+        if isinstance(found, psycopg.OperationalError | psycopg.InterfaceError):
+            return _CONNECTION_FAILURE
+        if isinstance(found, psycopg.Error):
+            return ""
+    return None
 
 
 def _first_line(url: str, error: BaseException) -> str:

@@ -57,7 +57,7 @@ class Cargo:
         return len(self.payloads)
 
     def parcel(self, parcel: Parcel, **more: object) -> dict[str, object]:
-        _check_keys(parcel.keys)
+        check_texts(parcel.keys or ())
         return {
             "at": self.load(parcel.payload, parcel.ends),
             "stage": parcel.stage,
@@ -70,8 +70,9 @@ class Cargo:
         }
 
 
-def _check_keys(keys: Iterable[str | None] | None) -> None:
-    for key in keys or ():
+def check_texts(keys: Iterable[str | None]) -> None:
+    """Refuse keys and names that PostgreSQL cannot store, before it ends a transaction over one."""
+    for key in keys:
         if key is not None and ("\x00" in key or not _encodes(key)):
             raise InvalidPayload(f"the key {key!r} holds characters that PostgreSQL cannot store")
 

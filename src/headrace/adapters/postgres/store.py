@@ -14,9 +14,9 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from headrace.adapters.postgres import decoding, inspecting, schema, settling, submitting
+from headrace.adapters.postgres import caller_transactions, decoding, inspecting, schema, settling, submitting
 from headrace.adapters.postgres.bus import PostgresBus
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
@@ -137,6 +137,9 @@ class PostgresStore(PostgresOperations):
 
     async def revoke(self, fences: Sequence[int]) -> None:
         await self._open.revoke(fences)
+
+    async def submit_in(self, connection: Any, submission: Submission, notify: bool) -> Submitted:
+        return await caller_transactions.submit_in_async(connection, submission, notify)
 
     def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
         holder = json.dumps({**self._holder, "hold_s": hold_s})

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
+from typing import Any
 
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo, stage_rows
+from headrace.adapters.postgres.encoding import Cargo, check_texts, stage_rows
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter, Submission, Submitted
@@ -21,16 +22,24 @@ Place = tuple[int, int, list[int], int]
 
 def submit(connection: Connection, submission: Submission) -> tuple[Submitted, bool]:
     """Open a job, or find the one that this submission opened before; and whether workers should be woken."""
-    body, cargo = _body(submission)
-    job, created, digest, rang = one(connection, "submit", (body, cargo.payloads, cargo.ends))
+    body, cargo = body_of(submission)
+    *found, rang = one(connection, "submit", (body, cargo.payloads, cargo.ends))
+    return judged(submission, found), rang
+
+
+def judged(submission: Submission, found: Sequence[Any]) -> Submitted:
+    """The job that was opened or found; refused if what was found is another one under the same key."""
+    job, created, digest = found
     if digest != submission.digest:
         used = f"the key {submission.key!r}" if submission.key is not None and job != submission.job else f"job {job}"
         raise Conflict(f"{used} was submitted before with another body (job {job})", f"headrace jobs show {job}")
-    return Submitted(job, created), rang
+    return Submitted(job, created)
 
 
-def _body(submission: Submission) -> tuple[str, Cargo]:
+def body_of(submission: Submission) -> tuple[str, Cargo]:
+    """A submission as the account takes it: a description, and the payloads it names."""
     graph, cargo = submission.graph, Cargo()
+    check_texts((submission.key, submission.tenant))
     parcels = []
     for parcel in submission.parcels:
         position = _root(graph, parcel.stage)

@@ -103,3 +103,8 @@ SELECT set_config('idle_in_transaction_session_timeout', '2s', true), headrace.l
 -- refusal
 -- Whether a settlement is to be applied, for claims that are locked.
 SELECT headrace.refusal(c, %b::bigint::integer) FROM headrace.claim c WHERE c.fence = %b
+
+-- submit_in
+-- Open a job inside the caller's transaction, whatever driver the caller has: no binary notation.
+SELECT version, job_id, created, first_digest
+  FROM headrace.submit_in(%s::integer, %s::boolean, %s::text::jsonb, %s::bytea[], %s::bytea[])
