@@ -85,3 +85,32 @@ async def test_a_stage_that_nobody_takes_from_is_named_after_a_while(engine: Eng
     assert [left.waiting for left in await control.unattended(engine.store, second.submitted_at + 1)] == [4]
     await engine.store.claim("worker", [Want("numbers", "work", 1, 1)], 30.0)
     assert await control.unattended(engine.store, second.submitted_at + 1) == []
+
+
+async def test_work_that_nobody_can_move_is_named_only_if_it_is_all(engine: Engine) -> None:
+    flow, other = numbers(), headrace.Flow("other")
+
+    @other.stage
+    async def rest(number: int) -> None: ...
+
+    lacking = await engine.submit(other, 1)
+    assert [work.job for work in await control.out_of_reach(engine.store, {("numbers", "work")})] == [lacking]
+    assert await control.out_of_reach(engine.store, {("other", "rest")}) == []
+    await engine.pause(lacking)
+    assert await control.out_of_reach(engine.store, {("numbers", "work")}) == []
+    await engine.resume(lacking)
+    moving = await engine.submit(flow, 1)
+    assert await control.out_of_reach(engine.store, {("numbers", "work")}) == []
+    await engine.cancel(moving)
+    assert await control.out_of_reach(engine.store, {("numbers", "work")}) != []
+
+
+async def test_an_event_from_outside_may_move_what_no_handler_can(engine: Engine) -> None:
+    flow = numbers()
+    flow.external("approve", after="work")
+    async with engine.worker(flow):
+        job = await engine.submit(flow, 1)
+        async for view in control.watch(engine.store, job):
+            if view.stages["approve"].sealed:
+                break
+    assert await control.out_of_reach(engine.store, set()) == []

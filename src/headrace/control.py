@@ -10,7 +10,7 @@ from headrace.core.backoff import Backoff
 from headrace.core.errors import NotFound
 from headrace.core.graph import Kind
 from headrace.core.jobs import ItemView, JobFilter, JobView
-from headrace.core.recount import Finding, explain_open, recount
+from headrace.core.recount import Finding, dropped, explain_open, recount
 from headrace.core.tally import JobState
 from headrace.ports.inspector import Inspector
 
@@ -20,11 +20,14 @@ LOOKS = Backoff(0.01, 0.25, jitter=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One job's recount: what is wrong with its account, and what is open in it and why."""
+    """One job's recount: what is wrong with its account, what is open in it and why, and how many items of it nobody
+    can recount any more, because retention dropped them. `readable` is False if nothing of it is left to recount."""
 
     job: str
     findings: tuple[Finding, ...]
     open: tuple[str, ...]
+    dropped: int = 0
+    readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ async def every_item(inspector: Inspector, job: str, stages: Sequence[str], limi
 async def verify(inspector: Inspector, job: str) -> Verified:
     """Recount one job from its chunks and bit planes, in one snapshot, without trusting its tallies."""
     audit = await inspector.audit(job)
-    return Verified(job, tuple(recount(audit)), tuple(explain_open(audit)))
+    readable = audit.generation > audit.pruned
+    return Verified(job, tuple(recount(audit)), tuple(explain_open(audit)), dropped(audit), readable)
 
 
 async def verify_all(inspector: Inspector, which: JobFilter) -> AsyncIterator[Verified]:
@@ -120,6 +124,26 @@ async def unwanted(inspector: Inspector, known: Iterable[tuple[str, str]]) -> li
             if spec.kind is Kind.EXTERNAL or tally is None or tally.closed or (view.flow, spec.name) in handled:
                 continue
             found.append(Unwanted(view.id, view.flow, spec.name, tally.waiting))
+    return found
+
+
+async def out_of_reach(inspector: Inspector, known: Iterable[tuple[str, str]]) -> list[Unwanted]:
+    """What waits in open jobs, provided that none of it can be moved by a handler among `known` (flow, stage), by an
+    external event or by a resume; else an empty list."""
+    handled = set(known)
+    found: list[Unwanted] = []
+    async for view in every_job(inspector, JobFilter(state=JobState.OPEN, limit=0)):
+        lacking = []
+        for spec in view.graph.stages:
+            tally = view.stages.get(spec.name)
+            if tally is None or not tally.waiting + tally.held:
+                continue
+            if view.paused or tally.held or spec.kind is Kind.EXTERNAL or (view.flow, spec.name) in handled:
+                return []
+            lacking.append(Unwanted(view.id, view.flow, spec.name, tally.waiting))
+        if not lacking:
+            return []
+        found += lacking
     return found
 
 

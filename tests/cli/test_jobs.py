@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import headrace
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Answer = Callable[..., Any]
@@ -28,7 +31,8 @@ def test_a_job_is_submitted_worked_and_accounted_for(headrace_command: Command, 
         (word, word, "done") for word in ("one", "two", "three")
     ]
     assert [job["id"] for job in answer("jobs", "list", "--state", "finished")] == [opened["id"]]
-    assert answer("verify") == {"clean": True, "jobs": 1, "findings": [], "open": []}
+    counts = {"jobs": 1, "recounted": 1, "items_dropped": 0}
+    assert answer("verify") == {"clean": True, "findings": [], "open": [], **counts}
     watched = headrace_command("jobs", "watch", opened["id"], "--jsonl")
     assert json.loads(watched.stdout.splitlines()[-1])["state"] == "finished"
 
@@ -152,3 +156,34 @@ def test_a_schema_is_applied_and_told(headrace_command: Command, answer: Answer)
     assert answer("migrate", "up") == {"applied": []}
     assert answer("migrate", "status")["current"]
     assert "CREATE TABLE" in answer("migrate", "sql")[0]["sql"]
+
+
+async def retain(path: Path) -> None:
+    """Let workers' housekeeping come now."""
+    async with headrace.connect(str(path)) as engine:
+        assert await engine.store.retain() > 0
+
+
+def test_items_that_retention_dropped_are_not_called_clean(
+    headrace_command: Command, here: Path, answer: Answer
+) -> None:
+    answer("jobs", "submit", "app:flow", '"one two"', "--keep-s", "0")
+    kept = answer("jobs", "submit", "app:flow", '"three"')["id"]
+    headrace_command(*WORK)
+    asyncio.run(retain(here / "headrace.db"))
+    told = headrace_command("verify").stdout
+    assert "1 jobs recounted: clean" in told
+    assert "4 items of 1 jobs could not be recounted: retention dropped them" in told
+    document = answer("verify")
+    assert (document["jobs"], document["recounted"], document["items_dropped"]) == (2, 1, 4)
+    assert answer("verify", kept)["items_dropped"] == 0
+
+
+def test_a_wait_that_ends_too_early_says_for_what(headrace_command: Command, answer: Answer) -> None:
+    late = headrace_command("jobs", "submit", "app:flow", '"one"', "--wait-s", "0.05")
+    (job,) = answer("jobs", "list")
+    assert (late.returncode, late.stdout) == (6, f"{job['id']}\n")
+    assert f"headrace: job {job['id']} is still open after 0.05 s" in late.stderr
+    document = headrace_command("jobs", "submit", "app:flow", '"one"', "--wait-s", "0.05", "--json")
+    assert document.returncode == 6
+    assert json.loads(document.stdout)["state"] == "open"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -204,3 +205,38 @@ async def test_a_child_that_crashes_is_not_started_again_on_another_store(
     assert worker.returncode == 7, said
     assert "was deleted while it was open" in said
     assert not (here / "headrace.db").exists()
+
+
+def test_a_module_that_ends_the_process_is_told(headrace_process: Command, here: Path) -> None:
+    (here / "app.py").write_text("import sys\nsys.exit(3)\n")
+    done = headrace_process("worker", "app:flow")
+    assert done.returncode == 2
+    assert "cannot import 'app': SystemExit: 3" in done.stderr
+
+
+def test_a_child_that_dies_without_a_word_is_told(headrace_process: Command, here: Path) -> None:
+    (here / "app.py").write_text("import os\nos._exit(9)\n")
+    done = headrace_process("worker", "app:flow")
+    assert done.returncode == 9
+    assert "ended with exit code 9 before it was ready" in done.stderr
+
+
+async def test_one_document_is_all_that_a_worker_prints(
+    headrace_process: Command, here: Path, told: Callable[[], tuple[str, int]]
+) -> None:
+    (here / "app.py").write_text(APP.replace("    if what", "    print('talk')\n    if what", 1))
+    await submit(here, "crash", "quick")
+    worked = headrace_process("worker", "app:flow", "--until-idle", "--hold-s", "1", "--json")
+    assert json.loads(worked.stdout) == {"exit_code": 0, "restarts": 1, "kills": 1, "frozen": 0}
+    assert "talk" in worked.stderr
+
+
+async def test_waiting_for_idleness_ends_where_nobody_has_the_handler(
+    headrace_process: Command, here: Path, told: Callable[[], tuple[str, int]]
+) -> None:
+    job = await submit(here, "quick")
+    (here / "app.py").write_text(APP.replace('Flow("slow")', 'Flow("renamed")'))
+    worked = headrace_process("worker", "app:flow", "--until-idle")
+    assert worked.returncode == 1
+    assert f"1 jobs stay open: no handler here for slow/work (the first job is {job})" in worked.stderr
+    assert "start a worker with the code that submitted them" in worked.stderr

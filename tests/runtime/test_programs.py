@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from waiting import eventually, until
 
 from headrace.core.backoff import Backoff
@@ -137,3 +138,13 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+async def test_one_that_is_stopped_before_it_is_ready_prints_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    busy = program("busy", "print('begun', flush=True)", "import time; time.sleep(600)", told=lines.append)
+    async with supervised(busy) as (supervisor, running):
+        await eventually(lambda: lines, "it has begun")
+        supervisor.stop_now()
+        assert await running == 0
+    assert "Traceback" not in capfd.readouterr().err

@@ -32,7 +32,7 @@ def load_flow(name: str) -> Flow:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidFlow(f"cannot import {module_name!r}: {_told(error)}", _import_hint(error, module_name)) from error
     found = getattr(module, attribute, None)
     if not isinstance(found, Flow):
@@ -42,14 +42,14 @@ def load_flow(name: str) -> Flow:
     return found
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """The error with the line of the user's own code it came from."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if len(frames) > 1 else ""
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _import_hint(error: Exception, module_name: str) -> str:
+def _import_hint(error: BaseException, module_name: str) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name == module_name.split(".")[0]:
         return f"start in the directory that holds {module_name.split('.')[0]}.py, or install it"
     return f"python -c 'import {module_name}' shows the same error"

@@ -52,17 +52,27 @@ def submit(
     if (payload is None) == (file is None):
         raise CallerError("a job needs one PAYLOAD or a --file of them", "headrace jobs submit app:flow '{\"a\": 1}'")
 
-    async def work(engine: Engine) -> JobView:
+    async def work(engine: Engine) -> tuple[JobView, bool]:
         options: Any = {"key": key, "tenant": session.settings().tenant}
         options |= {"priority": priority, "delay_s": delay_s, "keep_s": keep_s}
         if file is None:
             job = await engine.submit(loaded, _decoded(payload or ""), **options)
         else:
             job = await engine.submit_many(loaded, _lines(file), **options)
-        return await engine.job(job) if wait_s is None else await engine.wait(job, wait_s)
+        if wait_s is None:
+            return await engine.job(job), True
+        # Told at once: whoever interrupts the waiting wants to know what goes on without them.
+        session.say(f"job {job} is submitted; waiting at most {wait_s:g} s for its end")
+        try:
+            return await engine.wait(job, wait_s), True
+        except TimeoutError:
+            return await engine.job(job), False
 
-    view = session.call(work, create=True)
+    view, in_time = session.call(work, create=True)
     session.answer(job_document(view), lambda console: console.print(view.id))
+    if not in_time:
+        session.say(f"headrace: job {view.id} is still open after {wait_s:g} s\n  → headrace jobs watch {view.id}")
+        return Exit.TIMED_OUT
     return Exit.OK if wait_s is None else _code(view)
 
 

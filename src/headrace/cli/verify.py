@@ -38,7 +38,17 @@ def verify(
     results = session.call(work)
     findings = [_finding(result.job, finding) for result in results for finding in result.findings]
     still_open = [{"job": result.job, "why": list(result.open)} for result in results if result.open]
-    document = {"clean": not findings, "jobs": len(results), "findings": findings, "open": still_open}
+    dropped = sum(result.dropped for result in results)
+    thinned = sum(result.dropped > 0 for result in results)
+    recounted = sum(result.readable for result in results)
+    document = {
+        "clean": not findings,
+        "jobs": len(results),
+        "recounted": recounted,
+        "items_dropped": dropped,
+        "findings": findings,
+        "open": still_open,
+    }
 
     def show(console: Any) -> None:
         for line in findings:
@@ -47,7 +57,12 @@ def verify(
             for why in entry["why"]:
                 console.print(f"{entry['job']}  open: {why}", markup=False)
         word = "clean" if not findings else f"{len(findings):,} findings"
-        console.print(f"{len(results):,} jobs recounted: {word}")
+        console.print(f"{recounted:,} jobs recounted: {word}")
+        if dropped:
+            console.print(
+                f"{dropped:,} items of {thinned:,} jobs could not be recounted: retention dropped them, and only their "
+                "tallies were checked"
+            )
 
     session.answer(document, show)
     return Exit.FAILED if findings else Exit.OK

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headrace import control
+from headrace.cli.flows import load_flows
 from headrace.cli.session import Session, of
-from headrace.core.errors import CallerError
+from headrace.core.errors import CallerError, OperatorError
+from headrace.ports.inspector import Inspector
 from headrace.runtime.programs import STORE_VARIABLE, worker_program
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
 from headrace.settings import Settings, help_for
 from headrace.wiring import Service, open_store, parse, watched
+
+STUCK_LOOK_S = 1.0
+# Always all of them, so that a script finds the same keys.
+COUNTED = ("restarts", "kills", "frozen")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +46,17 @@ def worker(
     """
     session = of(context)
     settings = session.settings(processes=processes, hold_s=hold_s, drain_s=drain_s)
-    return asyncio.run(_supervise(session, plan_for(settings, flows, session.debug), settings.store, until_idle))
+    plan = plan_for(settings, flows, session.debug)
+    if session.json:
+        # What handlers print is talk, and stdout is for the one document.
+        plan = replace(plan, programs=tuple(replace(program, lines=session.say) for program in plan.programs))
+    waiting = Waiting(flows, session.say) if until_idle else None
+    supervisor, code = asyncio.run(_supervise(session, plan, settings.store, waiting))
+    if waiting is not None and waiting.left:
+        raise OperatorError(left_open(waiting.left), "start a worker with the code that submitted them, or cancel them")
+    document = {"exit_code": code, **{name: supervisor.counts[name] for name in COUNTED}}
+    session.answer(document, lambda _console: None)
+    return code
 
 
 def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> Plan:
@@ -60,15 +78,69 @@ def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> P
     )
 
 
-async def _supervise(session: Session, plan: Plan, url: str, until_idle: bool) -> int:
+class Waiting:
+    """Until no job is open, or nothing that is open can be moved by anybody who is there: then `left` says what. If
+    there are other workers, which may have what is lacking here, it waits for them and says so."""
+
+    def __init__(self, flows: Sequence[str], say: Callable[[str], None]) -> None:
+        self._names, self._say = flows, say
+        self._said = ""
+        self._known: set[tuple[str, str]] | None = None
+        self._looked_at = -STUCK_LOOK_S
+        self._stuck = False
+        self.left: list[control.Unwanted] = []
+
+    async def over(self, store: Inspector, own: Collection[int]) -> bool:
+        """Asked again and again; `own` are the processes of our workers."""
+        if await control.idle(store):
+            return True
+        now = RealClock().monotonic()
+        if now - self._looked_at < STUCK_LOOK_S:
+            return False
+        self._looked_at = now
+        found = await control.out_of_reach(store, self._handled())
+        # Twice in a row: between two pages of a list a job may have moved on.
+        stuck_before, self._stuck = self._stuck, bool(found)
+        if not found or not stuck_before:
+            return False
+        if not await _others(store, own):
+            self.left = found
+            return True
+        words = f"{left_open(found)}; waiting for other workers"
+        if words != self._said:
+            self._say(words)
+            self._said = words
+        return False
+
+    def _handled(self) -> set[tuple[str, str]]:
+        """Imported here only when a worker process has done so before: it would tell what is wrong with them."""
+        if self._known is None:
+            self._known = {(flow.name, stage) for flow in load_flows(self._names) for stage in flow.stages}
+        return self._known
+
+
+async def _others(store: Inspector, own: Collection[int]) -> bool:
+    """Whether somebody else works on this store, whose flows we do not know."""
+    here = socket.gethostname()
+    return any(worker.host != here or worker.pid not in own for worker in await store.workers())
+
+
+def left_open(left: Sequence[control.Unwanted]) -> str:
+    """What nobody here can move, in words."""
+    jobs = sorted({work.job for work in left})
+    stages = ", ".join(sorted({f"{work.flow}/{work.stage}" for work in left}))
+    return f"{len(jobs):,} jobs stay open: no handler here for {stages} (the first job is {jobs[0]})"
+
+
+async def _supervise(session: Session, plan: Plan, url: str, waiting: Waiting | None) -> tuple[Supervisor, int]:
     supervisor = Supervisor(plan, RealClock(), session.say)
     undo = supervisor.obey_signals()
     try:
-        if not until_idle:
-            return await supervisor.run()
+        if waiting is None:
+            return supervisor, await supervisor.run()
         store = await open_store(url)
         try:
-            return await supervisor.run(lambda: control.idle(store))
+            return supervisor, await supervisor.run(lambda: waiting.over(store, supervisor.pids))
         finally:
             await store.close()
     finally:

@@ -96,6 +96,11 @@ def overall(audit: JobAudit) -> dict[int, Tally]:
     return {position: over_generations(found) for position, found in passages.items()}
 
 
+def dropped(audit: JobAudit) -> int:
+    """How many items cannot be recounted, because retention has passed: only their tallies are left."""
+    return sum(stage.total for stage in audit.stages if not _readable(audit, stage.generation))
+
+
 def explain_open(audit: JobAudit) -> list[str]:
     """What is open and why, one sentence per open stage of the newest generation."""
     if not audit.open:

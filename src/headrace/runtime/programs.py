@@ -57,6 +57,10 @@ class Child:
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def is_ready(self) -> bool:
+        return self.ready.done() and self.ready.result() is not None
+
     def send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)

@@ -83,7 +83,7 @@ class Supervisor:
     @property
     def ready_pids(self) -> list[int]:
         """The children that claim work by now."""
-        return [child.pid for child in self._children.values() if child.ready.done() and child.ready.result()]
+        return [child.pid for child in self._children.values() if child.is_ready]
 
     async def all_ready(self) -> None:
         """Until every child claims work."""
@@ -122,7 +122,8 @@ class Supervisor:
             return
         self._hurried = True
         self._stopping.set()
-        self._send_all(signal.SIGINT)
+        for child in self._children.values():
+            self._stop(child)
         self._later(KILL_AFTER_S, lambda: self._send_all(signal.SIGKILL))
 
     def obey_signals(self) -> Callable[[], None]:
@@ -140,6 +141,11 @@ class Supervisor:
 
     def _later(self, delay_s: float, work: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(delay_s, work))
+
+    @staticmethod
+    def _stop(child: Child) -> None:
+        # One that is not ready holds nothing, and a SIGINT among its imports would print a traceback.
+        child.send(signal.SIGINT if child.is_ready else signal.SIGTERM)
 
     def _send_all(self, number: signal.Signals) -> None:
         for child in self._children.values():
@@ -177,6 +183,9 @@ class Supervisor:
             if self._stopping.is_set():
                 return
             if self._is_hopeless(program, code, said is not None):
+                if said is None:
+                    # Whatever ended it may have ended it without a word.
+                    self._say(f"{program.name} {child.pid} {ending(code)} before it was ready")
                 self._refuse(code)
                 return
             self.counts["restarts"] += 1
@@ -217,7 +226,7 @@ class Supervisor:
         made = {MADE_VARIABLE: "1"} if program.name in self.said else {}
         child = await start(program, self._clock.monotonic(), made)
         if self._stopping.is_set():
-            child.send(signal.SIGINT)
+            self._stop(child)
         return child
 
     async def _watch_end(self, ended: Callable[[], Awaitable[bool]] | None) -> None:
