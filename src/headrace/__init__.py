@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headrace.runtime.context import Context as Context
     from headrace.runtime.context import Out as Out
     from headrace.runtime.engine import Engine as Engine
+    from headrace.runtime.failed_attempts import FailedAttempt as FailedAttempt
     from headrace.runtime.flow import Flow as Flow
     from headrace.runtime.yard import WorkerOptions as WorkerOptions
     from headrace.wiring import bus as bus
@@ -59,6 +60,7 @@ _HOMES = {
     "submit_many_in": "headrace.wiring",
     "Engine": "headrace.runtime.engine",
     "WorkerOptions": "headrace.runtime.yard",
+    "FailedAttempt": "headrace.runtime.failed_attempts",
     "JobState": "headrace.core.tally",
     "JobView": "headrace.core.jobs",
     "HeadraceError": "headrace.core.errors",

@@ -6,7 +6,6 @@ An adapter is imported when its URL is opened, so that a bare install never asks
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
+from headrace.core.redaction import redacted
 from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
@@ -63,16 +63,6 @@ def parse(url: str) -> Address:
         _check_url(url, _FORMS)
         return Address(Service.POSTGRES, url)
     raise CallerError(f"there is no store for {scheme}:// ({redacted(url)})", f"write {_FORMS}")
-
-
-def redacted(url: str) -> str:
-    """The URL as it may be shown: without its password, wherever that stands."""
-    if "://" not in url:
-        return url
-    scheme, rest = url.split("://", 1)
-    # A password may hold any character, even @ and /: everything up to the last @ is taken to belong to it.
-    rest = re.sub(r"^([^:/@?]*):.*@", r"\1:***@", rest)
-    return f"{scheme}://" + re.sub(r"(?i)([?&](?:ssl)?password=)[^&#]*", r"\1***", rest)
 
 
 def sink(url: str, tables: str = "") -> Sink:

@@ -136,6 +136,43 @@ def test_a_store_that_cannot_be_opened_is_bad(headrace_command: Command, here: P
     assert "notes.db" in done.stdout
 
 
+RAISING = """
+import headrace
+
+flow = headrace.Flow("read")
+
+
+@flow.stage(retry=headrace.backoff(2, first_s=0.0))
+async def read(number: int) -> None:
+    try:
+        [][number]
+    except IndexError as error:
+        raise ValueError(f"[bold] no page {number} at https://me:hunter2@host/pages") from error
+"""
+
+
+def test_a_dead_letter_is_shown_with_its_traceback(headrace_command: Command, here: Path, answer: Answer) -> None:
+    (here / "app.py").write_text(RAISING)
+    job = answer("jobs", "submit", "app:flow", "7")["id"]
+    worked = headrace_command(*WORK)
+    assert [line.split()[1:3] for line in worked.stderr.splitlines() if "event=item." in line] == [
+        ["level=warning", "event=item.failed"],
+        ["level=error", "event=item.dead"],
+    ]
+    assert "    IndexError: list index out of range" in worked.stderr
+    [letter] = answer("dead", "show", job)
+    place = f"read/{letter['seq']}"
+    assert answer("dead", "show", job, place) == [letter]
+    assert "IndexError: list index out of range" in letter["traceback"]
+    assert "ValueError: [bold] no page 7 at https://me:***@host/pages" in letter["traceback"]
+    page = headrace_command("dead", "show", job, place).stdout
+    assert letter["traceback"] in page
+    assert "ValueError: [bold] no page 7" in " ".join(headrace_command("dead", "list").stdout.split())
+    assert "hunter2" not in page + worked.stderr
+    assert headrace_command("dead", "show", job, "read/1").returncode == 3
+    assert headrace_command("dead", "show", job, "read").returncode == 2
+
+
 def test_people_get_tables_with_whole_ids(headrace_command: Command, answer: Answer) -> None:
     job = answer("jobs", "submit", "app:flow", '"good bad"', "--key", "k")["id"]
     headrace_command(*WORK)

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from headrace.cli.documents import dead_document
 from headrace.cli.session import Session, of
-from headrace.cli.tables import dead_table
-from headrace.core.errors import CallerError
+from headrace.cli.tables import dead_page, dead_table
+from headrace.core.errors import CallerError, NotFound
 from headrace.core.jobs import DeadFilter
 
-app = typer.Typer(name="dead", help="Dead letters: list, redrive, purge.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(name="dead", help="Dead letters.", no_args_is_help=True, rich_markup_mode=None)
 
 Job = Annotated[str | None, typer.Option("--job", help="Only of this job.")]
 Flow = Annotated[str | None, typer.Option("--flow", help="Only of this flow.")]
@@ -45,6 +46,38 @@ def list_dead(
     which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
     letters = session.call(lambda engine: engine.dead(which))
     session.answer([dead_document(letter) for letter in letters], lambda console: console.print(dead_table(letters)))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    job: Annotated[str, typer.Argument(help="The job.")],
+    item: Annotated[str | None, typer.Argument(metavar="[STAGE/SEQ]", help="Only this item.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 10,
+) -> None:
+    """Show dead letters of a job whole, with their tracebacks, newest first."""
+    session = of(context)
+    stage, seq = _place(job, item)
+    which = DeadFilter(session.flags.get("tenant"), job, stage=stage, seq=seq, limit=limit)
+    letters = session.call(lambda engine: engine.dead(which))
+    if not letters:
+        raise NotFound(f"no dead letter of {item or job}", "headrace dead list")
+
+    def render(console: Console) -> None:
+        for letter in letters:
+            dead_page(console, letter)
+            console.print()
+
+    session.answer([dead_document(letter) for letter in letters], render)
+
+
+def _place(job: str, item: str | None) -> tuple[str | None, int | None]:
+    if item is None:
+        return None, None
+    stage, _, seq = item.rpartition("/")
+    if not stage or not (seq.isascii() and seq.isdigit()):
+        raise CallerError(f"{item!r} is not STAGE/SEQ", f"headrace dead list --job {job} lists them")
+    return stage, int(seq)
 
 
 @app.command()

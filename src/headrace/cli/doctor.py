@@ -59,7 +59,8 @@ def answer(session: Session, checks: Sequence[Check]) -> int:
 
 
 async def _checks(session: Session, flows: Sequence[str]) -> list[Check]:
-    from headrace.wiring import driver_version, examine, missing, open_store, redacted
+    from headrace.core.redaction import redacted
+    from headrace.wiring import driver_version, examine, missing, open_store
 
     checks = [fine("versions", f"headrace {__version__}, Python {platform.python_version()}")]
     try:

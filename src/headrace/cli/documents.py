@@ -82,5 +82,6 @@ def dead_document(dead: DeadView) -> dict[str, Any]:
         "attempts": dead.attempts,
         "died_at": moment(dead.died_at),
         "redriven_in": dead.redriven_in,
+        "traceback": dead.traceback,
         "payload": payload_document(dead.payload),
     }

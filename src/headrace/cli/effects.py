@@ -40,7 +40,8 @@ def effects(
 
 def _sinks(source: str) -> list[Sink]:
     """The sinks that a flow's stages declare, or the one that a URL names."""
-    from headrace.wiring import missing, redacted
+    from headrace.core.redaction import redacted
+    from headrace.wiring import missing
     from headrace.wiring import sink as sink_at
 
     if ":" in source and "://" not in source:

@@ -75,8 +75,22 @@ def item_table(items: Sequence[ItemView]) -> Table:
     return table
 
 
+def dead_page(console: Console, dead: DeadView) -> None:
+    """One dead letter with all that is known of it."""
+    console.print(
+        f"[bold]{dead.job}[/]  {escape(dead.stage)}/{dead.seq}  {state('dead')}  generation {dead.generation}"
+    )
+    key = f"  key {escape(dead.key)}" if dead.key else ""
+    console.print(f"died {moment(dead.died_at)}  attempts {dead.attempts}{key}  fingerprint {dead.fingerprint}")
+    rule = f"  rule {escape(dead.rule)}" if dead.rule else ""
+    console.print(f"reason {escape(dead.reason)}{rule}")
+    console.print(f"payload {escape(payload_line(dead.payload))}")
+    # The words of an error are copied and searched for: they are not wrapped, and nothing in them is a style.
+    console.print(dead.traceback or dead.error, markup=False, highlight=False, soft_wrap=True)
+
+
 def dead_table(letters: Sequence[DeadView]) -> Table:
-    table = plain_table("job", "stage", "seq", "key", "rule", "reason", "attempts", "died", "fingerprint")
+    table = plain_table("job", "stage", "seq", "key", "rule", "reason", "error", "attempts", "died", "fingerprint")
     for dead in letters:
         table.add_row(
             dead.job,
@@ -85,6 +99,7 @@ def dead_table(letters: Sequence[DeadView]) -> Table:
             escape(dead.key or ""),
             escape(dead.rule),
             escape(dead.reason),
+            escape(dead.error.partition("\n")[0]),
             str(dead.attempts),
             moment(dead.died_at),
             dead.fingerprint,

@@ -14,6 +14,7 @@ ATTEMPTS_MAX = 5
 CRASHES_MAX = 3
 TIMEOUT_S = 900.0
 ERROR_CHARS_MAX = 4_000
+TRACEBACK_BYTES_MAX = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +79,15 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An item that ends dead. `index` counts from the start of the claim."""
+    """An item that ends dead. `index` counts from the start of the claim. Of a `traceback` over `TRACEBACK_BYTES_MAX`
+    the beginning and the end are kept."""
 
     index: int
     reason: str
     rule: str = ""
     error: str = ""
     attempts: int = 0
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ class DeadView:
     died_at: float
     redriven_in: int | None
     payload: bytes
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class DeadFilter:
     rule: str | None = None
     fingerprint: str | None = None
     limit: int = 1_000
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ class Crew:
         work, index = place.slice, place.index
         assert work is not None, "a lane that handles is in a slice"
         if error is not None and not work.lost:
-            record(work, index, error, self.yard.seams.chance.random())
+            record(work, index, error, self.yard)
         else:
             work.forgo(index)
         work.lanes.discard(place)

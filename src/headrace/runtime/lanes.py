@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.runtime.answers import close_unrun, item_answer, list_answers
 from headrace.runtime.context import Context, Out
 from headrace.runtime.slices import Batch, Place, Slice, Spots
-from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, record
+from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
 from headrace.runtime.yard import Why
 
 if TYPE_CHECKING:
@@ -116,6 +116,12 @@ class Lane:
             self._renew_place()
         return why
 
+    def _timeout(self, stopped: BaseException | None) -> HandlerTimeout:
+        """A timeout with where the handler stood when it was stopped."""
+        timeout = HandlerTimeout(f"no outcome after {self.crew.stage.timeout_s:g} s")
+        timeout.__cause__ = stopped
+        return timeout
+
     async def _next_turn(self) -> None:
         yard = self.crew.yard
         if yard.now() >= yard.turn_until:
@@ -150,7 +156,7 @@ class ItemLane(Lane):
     async def work(self, work: Slice) -> None:
         """Pull items from a slice until it has none that may be started."""
         yard, now = self.crew.yard, self.crew.yard.seams.clock.monotonic
-        work.open(now())
+        open_slice(work, yard)
         items, wrong = work.items, work.wrong
         place, call = self._enter(work)
         try:
@@ -209,11 +215,11 @@ class ItemLane(Lane):
             if why is not Why.TIMEOUT:
                 work.forgo(index)
                 return True
-            answer, raised = HandlerTimeout(f"no outcome after {self.crew.stage.timeout_s:g} s"), True
+            answer, raised = self._timeout(answer if raised else None), True
         if raised or isinstance(answer, NOT_DONE):
             self.out.discard()
             if not work.lost:
-                record(work, index, answer, self.crew.yard.seams.chance.random())
+                record(work, index, answer, self.crew.yard)
             return True
         return await self._send(work, index)
 
@@ -268,7 +274,7 @@ class ListLane(Lane):
 
     async def _note(self, spots: Spots, answers: Any, raised: BaseException | None, why: Why | None) -> None:
         if why is Why.TIMEOUT:
-            raised = HandlerTimeout(f"no outcome after {self.crew.stage.timeout_s:g} s")
+            raised = self._timeout(raised)
         elif why is not None:
             self.out.discard()
             self._lists.forgo(spots)

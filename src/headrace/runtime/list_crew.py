@@ -17,7 +17,7 @@ from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Stage
 from headrace.runtime.lanes import OUTBOX_BYTES_DUE, Lane, ListLane
 from headrace.runtime.slices import Place, Slice, Spots
-from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, record
+from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
 from headrace.runtime.yard import Why, Yard
 
 
@@ -42,7 +42,7 @@ class ListCrew(Crew):
         return ListLane(self)
 
     def start_alone(self, work: Slice) -> None:
-        work.open(self.yard.now())
+        open_slice(work, self.yard)
         index = work.next
         work.next = work.stop = index + 1
         if index not in work.wrong:
@@ -87,7 +87,7 @@ class ListCrew(Crew):
         spots: Spots = []
         self._moved_at = now
         for work in works:
-            work.open(now)
+            open_slice(work, self.yard)
             hi = min(work.stop, work.next + self.stage.batch - len(spots))
             spots.extend((work, index) for index in range(work.next, hi) if index not in work.wrong)
             work.busy |= ones(hi) & ~ones(work.next) & ~of(work.wrong)
@@ -110,7 +110,7 @@ class ListCrew(Crew):
         not_done = {spot: answer for spot, answer in zip(spots, answers or (), strict=False) if _is_outcome(answer)}
         for (work, index), answer in not_done.items():
             if not work.lost:
-                record(work, index, answer, self.yard.seams.chance.random())
+                record(work, index, answer, self.yard)
         return set(not_done)
 
     def fail(self, spots: Spots, error: BaseException) -> None:
@@ -118,7 +118,7 @@ class ListCrew(Crew):
         if len(spots) == 1:
             work, index = spots[0]
             if not work.lost:
-                record(work, index, error, self.yard.seams.chance.random())
+                record(work, index, error, self.yard)
             self.free(spots)
         elif self.yard.stopping:
             self.forgo(spots)

@@ -6,11 +6,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import MutableMapping
+from textwrap import indent
 from typing import Any
 
 import structlog
 
-_WORRYING = frozenset({"claim.lost", "lane.abandoned", "renew.failed", "settle.failed", "store.failing"})
+_ALARMING = frozenset({"item.dead"})
+_WORRYING = frozenset(
+    {"item.failed", "on_error.failed", "claim.lost", "lane.abandoned", "renew.failed", "settle.failed", "store.failing"}
+)
 
 
 class Observer:
@@ -36,7 +40,9 @@ class Observer:
 
     def event(self, name: str, **fields: Any) -> None:
         self.counts[name] += 1
-        if name in _WORRYING:
+        if name in _ALARMING:
+            self._log.error(name, **fields)
+        elif name in _WORRYING:
             self._log.warning(name, **fields)
         else:
             self._log.info(name, **fields)
@@ -47,5 +53,10 @@ class Observer:
 
 
 def _line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    name = event.pop("event")
-    return " ".join((str(name), *(f"{key}={value}" for key, value in event.items())))
+    name, trail = event.pop("event"), event.pop("traceback", "")
+    return below(" ".join((str(name), *(f"{key}={value}" for key, value in event.items()))), trail)
+
+
+def below(line: str, trail: str) -> str:
+    """A line of the log with a traceback under it, for people: indented, so that every event still begins a line."""
+    return f"{line}\n{indent(trail.rstrip(), '    ')}" if trail else line

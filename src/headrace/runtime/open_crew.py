@@ -181,5 +181,5 @@ class OpenListLane(ListLane):
         self.out.discard()
         for work, index in spots:
             if not work.lost:
-                record(work, index, error, self.crew.yard.seams.chance.random())
+                record(work, index, error, self.crew.yard)
         self._lists.free(spots)

@@ -191,7 +191,7 @@ class Settler:
             return
         work.refused(frozenset(faults), Conflict(f"the store refused what was sent: {answer.reason}"))
         for index, words in faults.items():
-            record(work, index, RecordedFailure(words), self._yard.seams.chance.random())
+            record(work, index, RecordedFailure(words), self._yard)
         self.soon(work)
 
     async def commit(self, place: Place, cursor: bytes | None, sends: list[Send], flips: list[int]) -> None:

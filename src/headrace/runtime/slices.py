@@ -174,6 +174,8 @@ class Slice:
     def lose(self, loss: Loss) -> None:
         self.excluded |= 1 << loss.index
         self.losses.append(loss)
+        # A settlement is bounded by its bytes, and tracebacks are most of some.
+        self.outbox.size += len(loss.traceback)
 
     def postpone(self, again: Again) -> None:
         self.excluded |= 1 << again.index

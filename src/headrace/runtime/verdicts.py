@@ -5,27 +5,49 @@ from __future__ import annotations
 import traceback
 
 from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss
-from headrace.core.errors import ClaimLost, TransactionEnded
+from headrace.core.errors import ClaimLost, InvalidPayload, TransactionEnded
 from headrace.core.outcomes import Dead, Outcome, Retry, Snooze
+from headrace.core.redaction import redacted_text
 from headrace.core.retry import RetryPolicy, decide
+from headrace.runtime.failed_attempts import FailedAttempt, trace
 from headrace.runtime.slices import Slice
+from headrace.runtime.yard import Yard
 
 NOT_DONE = (Retry, Dead, Snooze)
 TIMED_OUT = "timeout"
 
 
-def record(work: Slice, index: int, answer: BaseException, chance: float) -> None:
-    """Enter an outcome other than done, or an error that a handler raised."""
+def record(work: Slice, index: int, answer: BaseException, yard: Yard) -> None:
+    """Enter an outcome other than done, or an error that a handler raised, and tell of a failed attempt."""
     if isinstance(answer, ClaimLost) and answer.fence == work.fence:
         # A sink knows before the store told us: somebody else holds the item, and this is no attempt.
         work.forgo(index)
         return
     outcome, policy, error = _outcome(work.stage.retry, answer)
-    verdict = decide(work.claim.attempt, outcome, policy, chance)
+    verdict = decide(work.claim.attempt, outcome, policy, yard.seams.chance.random())
+    trail = "" if isinstance(answer, Snooze) else trace(answer)
     if verdict.delay_s is not None:
         work.postpone(Again(index, verdict.delay_s, verdict.attempt))
     else:
-        work.lose(Loss(index, verdict.reason, verdict.rule, error, verdict.attempt))
+        work.lose(Loss(index, verdict.reason, verdict.rule, error, verdict.attempt, trail))
+    if not isinstance(answer, Snooze):
+        attempt = _attempt(work, index, verdict.attempt, dead=verdict.delay_s is None)
+        yard.reporter.failed(answer, attempt, verdict.reason, trail)
+
+
+def open_slice(work: Slice, yard: Yard) -> None:
+    """Decode the items of a slice whose first is about to start, and tell of those that died of it."""
+    if work.started_at is None:
+        work.open(yard.now())
+        for loss in work.losses:
+            attempt = _attempt(work, loss.index, loss.attempts, dead=True)
+            yard.reporter.failed(InvalidPayload(loss.error), attempt, loss.reason, "")
+
+
+def _attempt(work: Slice, index: int, number: int, dead: bool) -> FailedAttempt:
+    claim = work.claim
+    key = claim.keys[index] if claim.keys is not None else None
+    return FailedAttempt(claim.job, claim.stage, claim.seqs[index], key, number, dead)
 
 
 def _outcome(policy: RetryPolicy, answer: BaseException) -> tuple[Outcome, RetryPolicy, str]:
@@ -55,7 +77,7 @@ def describe(error: BaseException) -> str:
         message = str(error)
     except Exception:  # the message of a foreign exception may itself be broken
         message = "(its message cannot be shown)"
-    text = f"{type(error).__name__}: {message}"
+    text = redacted_text(f"{type(error).__name__}: {message[:ERROR_CHARS_MAX]}")
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     if not frames:
         return text[:ERROR_CHARS_MAX]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from headrace.core.claims import HOLD_S
 from headrace.core.errors import InvalidFlow
+from headrace.runtime.failed_attempts import OnError, Reporter
 from headrace.runtime.observe import Observer
 from headrace.runtime.seams import Seams
 from headrace.runtime.slices import Slice
@@ -22,7 +24,9 @@ class WorkerOptions:
 
     `hold_s`: for how long a claim is held without a renewal. `poll_s`: how long an idle worker trusts that it would be
     woken. `partial_s`: how often a long slice settles what it has. `grace_s`: how long a handler that is cancelled may
-    take to end before its lane is given up. `id` is made up when it is empty.
+    take to end before its lane is given up. `id` is made up when it is empty. `on_error(error, attempt)` is called on
+    the event loop for each failed attempt, with a `FailedAttempt`: a plain and quick function, as a tool that collects
+    errors has one.
     """
 
     hold_s: float = HOLD_S
@@ -30,8 +34,11 @@ class WorkerOptions:
     partial_s: float = 1.0
     grace_s: float = 1.0
     id: str = ""
+    on_error: OnError | None = None
 
     def __post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.on_error) or not (self.on_error is None or callable(self.on_error)):
+            raise InvalidFlow(f"on_error={self.on_error!r} is not a plain function of an error and an attempt")
         if min(self.hold_s, self.poll_s, self.partial_s, self.grace_s) <= 0:
             raise InvalidFlow(f"{self!r} cannot work", "all times must be above 0")
 
@@ -58,6 +65,7 @@ class Yard:
         "observer",
         "options",
         "over",
+        "reporter",
         "rings",
         "seams",
         "stopping",
@@ -66,6 +74,7 @@ class Yard:
 
     def __init__(self, seams: Seams, options: WorkerOptions, observer: Observer) -> None:
         self.seams, self.options, self.observer = seams, options, observer
+        self.reporter = Reporter(observer, options.on_error)
         self.held: dict[int, Slice] = {}
         self.bell = asyncio.Event()
         # Stages of which the store had nothing the last time: not asked for again before something rings.

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss, Settlement
+from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX, Again, Loss, Settlement
 from headrace.core.errors import InvalidPayload
 from headrace.core.graph import Graph, Kind
 from headrace.core.parcels import Parcel
+from headrace.core.redaction import clipped
 
 KINDS = {Kind.WORK: 0, Kind.BARRIER: 1, Kind.EXTERNAL: 2}
 DUE_GROUPS_MAX = 100
@@ -116,6 +117,7 @@ def _loss(loss: Loss) -> dict[str, object]:
         "rule": storable(loss.rule),
         "error": storable(loss.error[:ERROR_CHARS_MAX]),
         "attempts": loss.attempts,
+        "traceback": clipped(storable(loss.traceback), TRACEBACK_BYTES_MAX),
     }
 
 

@@ -27,10 +27,11 @@ from headrace.adapters.sqlite.recording import apply_recorded
 from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
-from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss, Settled, Settlement
+from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX, Again, Loss, Settled, Settlement
 from headrace.core.graph import Graph
 from headrace.core.losses import Charge
 from headrace.core.parcels import Parcel
+from headrace.core.redaction import clipped
 
 REMEMBER_HOLDS = 10
 DUE_GROUPS_MAX = 100
@@ -213,6 +214,7 @@ def _end_dead(tx: Transaction, held: Held, loss: Loss, revokes: Sequence[int]) -
         depth=held.depth,
         revokes=json.dumps(revokes) if revokes else None,
         payload=payload,
+        traceback=clipped(loss.traceback, TRACEBACK_BYTES_MAX),
     )
 
 

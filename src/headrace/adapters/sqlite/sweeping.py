@@ -58,6 +58,7 @@ def _die_of_deadline(tx: Transaction, chunk: int, job: str, generation: int, pos
         depth=0,
         revokes=None,
         payload=b"\xc0",
+        traceback="",
     )
     end_external(tx, chunk, done=False)
 

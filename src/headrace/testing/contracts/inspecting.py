@@ -87,7 +87,9 @@ class InspectingContract:
     async def test_dead_letters_are_found_by_what_is_known_of_them(self, bench: Bench) -> None:
         job = await bench.submit(flow(work("a"), work("b")), {"a": 2, "b": 1}, tenant="acme")
         losses = (died(0, "timeout", error="TimeoutError: 3 s"), died(1, "broken", rule="shape"))
-        await bench.accept(await bench.claim("a"), [], dead=losses)
+        claim = await bench.claim("a")
+        seqs = claim.seqs
+        await bench.accept(claim, [], dead=losses)
         await bench.accept(await bench.claim("b"), [], dead=(died(0, "timeout", error="TimeoutError: 9 s"),))
         found = {
             "tenant": await bench.store.dead(DeadFilter(tenant="acme")),
@@ -97,9 +99,10 @@ class InspectingContract:
             "flow": await bench.store.dead(DeadFilter(flow="flow")),
             "nobody": await bench.store.dead(DeadFilter(tenant="nobody")),
             "limit": await bench.store.dead(DeadFilter(limit=1)),
+            "seq": await bench.store.dead(DeadFilter(job=job, stage="a", seq=seqs[1])),
         }
         counts = {name: len(letters) for name, letters in found.items()}
-        assert counts == {"tenant": 3, "stage": 2, "reason": 2, "rule": 1, "flow": 3, "nobody": 0, "limit": 1}
+        assert counts == {"tenant": 3, "stage": 2, "reason": 2, "rule": 1, "flow": 3, "nobody": 0, "limit": 1, "seq": 1}
 
     async def test_dead_letters_with_one_fingerprint_are_found_together(self, bench: Bench) -> None:
         await bench.submit(PLAIN, {"read": 3})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.claims import Settlement
+from headrace.core.claims import TRACEBACK_BYTES_MAX, Settlement
 from headrace.core.jobs import DeadFilter
 from headrace.core.tally import JobState
 from headrace.testing.contracts.bench import ALL, Bench, again, died, done_bits, flow, parcel, work
@@ -111,6 +111,19 @@ class SettlingContract:
         assert (letter.reason, letter.rule, letter.error) == ("no such page", "page_exists", "ValueError: 404")
         assert (letter.attempts, letter.generation, letter.redriven_in) == (2, 1, None)
         assert await bench.state(job) is JobState.FAILED
+
+    async def test_a_letter_keeps_the_traceback_within_its_limit(self, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 3})
+        short = "Traceback (most recent call last):\n  … café\nValueError: 404\n"
+        long = "first " + "é\x00\udc80" * TRACEBACK_BYTES_MAX + " last"
+        losses = (died(0, traceback=short), died(1, traceback=long), died(2))
+        claim = await bench.claim("read")
+        await bench.accept(claim, [], dead=losses)
+        letters = {letter.seq: letter.traceback for letter in await bench.store.dead(DeadFilter(job=job))}
+        kept = [letters[seq] for seq in claim.seqs]
+        assert (kept[0], kept[2]) == (short, "")
+        assert len(kept[1].encode()) <= TRACEBACK_BYTES_MAX
+        assert (kept[1][:6], kept[1][-5:]) == ("first ", " last")
 
     async def test_what_a_worker_gives_back_from_the_end_waits_at_once(self, bench: Bench) -> None:
         job = await bench.submit(PLAIN, {"read": 6})

@@ -61,13 +61,14 @@ SELECT generation, seq FROM headrace.dead WHERE job = %(job)b AND position = %(p
 -- dead_list
 -- Dead letters for people, newest first.
 SELECT job, generation, stage, seq, key, reason, rule, error, fingerprint, attempts,
-       extract(epoch FROM died_at)::double precision, redriven_in, payload
+       extract(epoch FROM died_at)::double precision, redriven_in, payload, traceback
   FROM headrace.dead
  WHERE redriven_in IS NULL
    AND (%(tenant)b::text IS NULL OR tenant = %(tenant)b) AND (%(job)b::text IS NULL OR job = %(job)b)
    AND (%(flow)b::text IS NULL OR flow = %(flow)b) AND (%(stage)b::text IS NULL OR stage = %(stage)b)
    AND (%(reason)b::text IS NULL OR reason = %(reason)b) AND (%(rule)b::text IS NULL OR rule = %(rule)b)
    AND (%(fingerprint)b::text IS NULL OR fingerprint = %(fingerprint)b)
+   AND (%(seq)b::bigint IS NULL OR seq = %(seq)b)
  ORDER BY died_at DESC, job, position, seq LIMIT %(limit)b
 
 -- finishes

@@ -81,6 +81,7 @@ SELECT job, generation, position, seq, key, payload, depth, revokes FROM headrac
    AND (%(flow)b::text IS NULL OR flow = %(flow)b) AND (%(stage)b::text IS NULL OR stage = %(stage)b)
    AND (%(reason)b::text IS NULL OR reason = %(reason)b) AND (%(rule)b::text IS NULL OR rule = %(rule)b)
    AND (%(fingerprint)b::text IS NULL OR fingerprint = %(fingerprint)b)
+   AND (%(seq)b::bigint IS NULL OR seq = %(seq)b)
  ORDER BY job, position, seq LIMIT %(limit)b FOR UPDATE
 
 -- dead_delete

@@ -51,12 +51,14 @@ SELECT lo, hi, low, high FROM headrace_claim WHERE chunk = :id AND live = 1
 
 -- dead_list
 -- Dead letters for people, newest first.
-SELECT job, generation, stage, seq, key, reason, rule, error, fingerprint, attempts, died_at, redriven_in, payload
+SELECT job, generation, stage, seq, key, reason, rule, error, fingerprint, attempts, died_at, redriven_in, payload,
+       traceback
   FROM headrace_dead
  WHERE redriven_in IS NULL
    AND (:tenant IS NULL OR tenant = :tenant) AND (:job IS NULL OR job = :job) AND (:flow IS NULL OR flow = :flow)
    AND (:stage IS NULL OR stage = :stage) AND (:reason IS NULL OR reason = :reason)
    AND (:rule IS NULL OR rule = :rule) AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+   AND (:seq IS NULL OR seq = :seq)
  ORDER BY died_at DESC, job DESC, generation DESC, position DESC, seq DESC LIMIT :limit
 
 -- finish_list

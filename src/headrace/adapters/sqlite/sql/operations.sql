@@ -50,6 +50,7 @@ SELECT job, generation, position, seq, key, payload, depth, revokes FROM headrac
    AND (:tenant IS NULL OR tenant = :tenant) AND (:flow IS NULL OR flow = :flow)
    AND (:stage IS NULL OR stage = :stage) AND (:reason IS NULL OR reason = :reason)
    AND (:rule IS NULL OR rule = :rule) AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+   AND (:seq IS NULL OR seq = :seq)
  ORDER BY job, position, seq LIMIT :limit
 
 -- dead_redriven

@@ -115,9 +115,9 @@ UPDATE headrace_job SET state = :state, ended_at = :now, prune_at = :now + keep_
 -- dead_insert
 -- A dead letter with all it needs to live again.
 INSERT INTO headrace_dead (job, generation, position, seq, tenant, flow, stage, key, reason, rule, error, fingerprint,
-                  attempts, died_at, depth, revokes, payload)
+                  attempts, died_at, depth, revokes, payload, traceback)
 VALUES (:job, :generation, :position, :seq, :tenant, :flow, :stage, :key, :reason, :rule, :error, :fingerprint,
-        :attempts, :now, :depth, :revokes, :payload)
+        :attempts, :now, :depth, :revokes, :payload, :traceback)
 
 -- dead_taken_up
 -- The dead letter that the one item of a barrier or external stage goes on from in this generation.
