@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from headrace.api import Options, application
+from headrace.http import Options, application
 from headrace.ports import Subscription
 from headrace_smap.accounting import Accountant, ItemEnd
 from headrace_smap.analytics.analysing import COLUMNS

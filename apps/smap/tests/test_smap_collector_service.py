@@ -23,7 +23,7 @@ from crawl_site import Reply, Request, open_site
 from waiting import eventually
 
 import headrace
-from headrace.api import Options, application
+from headrace.http import Options, application
 from headrace.ports import Delivery, Event, Subscription
 from headrace_smap.accounting import Accountant
 from headrace_smap.collector.crawlers.choosing import Crawlers

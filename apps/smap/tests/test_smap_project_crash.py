@@ -15,7 +15,7 @@ import pytest
 from smap_mortal import Fate, Killed, fates, mortal, unharmed
 from smap_office import EXAMPLE, Office, open_office
 
-from headrace.api import Options, application
+from headrace.http import Options, application
 from headrace_smap.database import Step
 from headrace_smap.project.creating import Creator
 from headrace_smap.project.desk import Desk, desk_of

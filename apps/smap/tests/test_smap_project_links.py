@@ -14,8 +14,8 @@ from smap_browser import Browser
 from smap_office import Office, open_office
 from waiting import eventually
 
-from headrace.api import Options, application, serving
 from headrace.core.errors import CallerError
+from headrace.http import Options, application, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
 from headrace_smap.accounting import ItemEnd

@@ -13,7 +13,7 @@ from smap_browser import Browser
 from smap_office import Office, open_office
 from waiting import eventually
 
-from headrace.api import Options, application, page, serving
+from headrace.http import Options, application, page, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
 from headrace_smap.progress_routes import progress_routes

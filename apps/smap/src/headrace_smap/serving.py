@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 
-from headrace.api import Options, application, serving
 from headrace.core.errors import CallerError, HeadraceError
+from headrace.http import Options, application, serving
 from headrace_smap.consuming import rest
 from headrace_smap.keeping import keeping
 from headrace_smap.settings import HTTP_PORTS, Settings
@@ -23,7 +23,7 @@ from headrace_smap.world import World, open_world
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.api import Check, IdempotencyStore
+    from headrace.http import Check, IdempotencyStore
 
 T = TypeVar("T")
 TENANT = "smap"

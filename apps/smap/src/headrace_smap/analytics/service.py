@@ -29,7 +29,7 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.api import IdempotencyStore
+    from headrace.http import IdempotencyStore
 
 ROOM_MAX = 1_000
 DELIVERIES_MAX = 100

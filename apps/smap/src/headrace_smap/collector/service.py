@@ -27,7 +27,7 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.api import IdempotencyStore
+    from headrace.http import IdempotencyStore
 
 ORDERS_AT_ONCE = 20
 log = structlog.get_logger("smap")

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from headrace.api import page
 from headrace.core.errors import NotFound
+from headrace.http import page
 from headrace_smap.insight.gathering import Report, gather
 from headrace_smap.insight.report_page import list_page, report_page
 from headrace_smap.progress_routes import ProjectName

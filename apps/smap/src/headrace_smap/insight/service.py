@@ -18,7 +18,7 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.api import IdempotencyStore
+    from headrace.http import IdempotencyStore
 
 
 class InsightService:

@@ -8,7 +8,7 @@ from importlib import resources
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from headrace.api import page
+from headrace.http import page
 
 
 def front_routes() -> APIRouter:

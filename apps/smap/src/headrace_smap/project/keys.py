@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from headrace.api import Answer, Attempt, Begun
+from headrace.http import Answer, Attempt, Begun
 from headrace_smap.completions import utc_now
 from headrace_smap.database import Database
 from headrace_smap.project.outbox import held
 
 
 class DatabaseKeys:
-    """See `headrace.api.IdempotencyStore`."""
+    """See `headrace.http.IdempotencyStore`."""
 
     def __init__(self, database: Database, now: Callable[[], datetime] = utc_now) -> None:
         self._database, self._now = database, now

@@ -21,7 +21,7 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.api import IdempotencyStore
+    from headrace.http import IdempotencyStore
 
 TIDY_S = 600.0
 ANSWERS_KEPT = timedelta(days=1)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from headrace.api import StreamEvent
+from headrace.http import StreamEvent
 from headrace_smap.project.reading import Reader
 
 LOOK_S = 0.5

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.api.options import LOOPBACK_NAMES, NOBODY, Keys, Options, is_loopback
-from headrace.api.problems import Problem
+from headrace.http.options import LOOPBACK_NAMES, NOBODY, Keys, Options, is_loopback
+from headrace.http.problems import Problem
 
 OPEN_PATH = "/healthz"
 HARMLESS = ("GET", "HEAD", "OPTIONS")

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from api_sample import Sample
+from http_sample import Sample
 from waiting import eventually
 
-from headrace.api import Limits, Served, StreamEvent, serving
 from headrace.core.errors import Unreachable
+from headrace.http import Limits, Served, StreamEvent, serving
 
 
 def told(text: str) -> list[dict[str, str]]:

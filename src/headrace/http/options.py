@@ -18,7 +18,7 @@ from headrace.core.errors import CallerError
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from headrace.api.idempotency import IdempotencyStore
+    from headrace.http.idempotency import IdempotencyStore
 
 KEY_CHARS_MIN = 32
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")

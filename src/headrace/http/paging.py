@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headrace.api.problems import Problem
+from headrace.http.problems import Problem
 
 PAGE_MAX = 200
 PAGE_DEFAULT = 50

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from headrace.api import EventStream, Options, StreamEvent, application, last_event_id, page, seed_of
+from headrace.http import EventStream, Options, StreamEvent, application, last_event_id, page, seed_of
 
 KEY = "k" * 32
 LOCAL = "http://127.0.0.1"

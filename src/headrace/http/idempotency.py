@@ -26,9 +26,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.api.options import Limits
-from headrace.api.problems import Problem
 from headrace.core.errors import HeadraceError
+from headrace.http.options import Limits
+from headrace.http.problems import Problem
 
 KEY_CHARS_MAX = 255
 ANSWER_BYTES_MAX = 1_048_576

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.api import Problem, decode_cursor, encode_cursor, paged
+from headrace.http import Problem, decode_cursor, encode_cursor, paged
 
 
 @given(st.text(max_size=50), st.integers(-(2**40), 2**40))

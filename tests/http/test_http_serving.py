@@ -9,10 +9,10 @@ import sys
 
 import httpx
 import pytest
-from api_sample import KEY, Sample
+from http_sample import KEY, Sample
 
-from headrace.api import serving
 from headrace.core.errors import OperatorError
+from headrace.http import serving
 
 
 async def test_port_0_is_a_free_one_and_told(sample: Sample) -> None:
@@ -72,6 +72,6 @@ async def test_an_answer_in_hand_may_finish_and_one_that_does_not_come_is_cut(sa
 
 
 def test_importing_the_kit_costs_nothing_before_it_is_used() -> None:
-    code = "import sys, headrace.api; print(sorted({'fastapi', 'uvicorn', 'prometheus_client'} & set(sys.modules)))"
+    code = "import sys, headrace.http; print(sorted({'fastapi', 'uvicorn', 'prometheus_client'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.strip() == "[]"

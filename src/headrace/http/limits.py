@@ -12,8 +12,8 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.api.options import Limits
-from headrace.api.problems import Problem, later
+from headrace.http.options import Limits
+from headrace.http.problems import Problem, later
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 

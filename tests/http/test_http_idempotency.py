@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-from api_sample import KEY, After, Sample
+from http_sample import KEY, After, Sample
 
-from headrace.api import Answer, Attempt, Begun, IdempotencyStore, Limits, MemoryIdempotency
-from headrace.api.idempotency import ENTRIES_MAX, KEPT_S
 from headrace.core.errors import Conflict, Unreachable
+from headrace.http import Answer, Attempt, Begun, IdempotencyStore, Limits, MemoryIdempotency
+from headrace.http.idempotency import ENTRIES_MAX, KEPT_S
 from headrace.testing.contracts.idempotency import FIRST, MADE, SECOND, IdempotencyContract
 from headrace.testing.passage import ManualClock, ManualPassage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from api_sample import Sample
+from http_sample import Sample
 
 pytest.register_assert_rewrite("headrace.testing.contracts")
 

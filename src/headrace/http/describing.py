@@ -11,8 +11,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from headrace.api.idempotency import KEY_CHARS_MAX
-from headrace.api.problems import MEDIA_TYPE
+from headrace.http.idempotency import KEY_CHARS_MAX
+from headrace.http.problems import MEDIA_TYPE
 
 _FRAMEWORKS = ("HTTPValidationError", "ValidationError")
 _TEXT = {"type": "string"}

@@ -15,15 +15,15 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from headrace.api.describing import Described
-from headrace.api.guarding import Guard, SafeHeaders
-from headrace.api.idempotency import Idempotency, MemoryIdempotency
-from headrace.api.limits import Deadline, Intake
-from headrace.api.observing import Observing, observing_routes
-from headrace.api.options import Options
-from headrace.api.problems import Answering, on_http_exception, on_invalid
-from headrace.api.routing import Heads, Routes
-from headrace.api.streaming import Streams
+from headrace.http.describing import Described
+from headrace.http.guarding import Guard, SafeHeaders
+from headrace.http.idempotency import Idempotency, MemoryIdempotency
+from headrace.http.limits import Deadline, Intake
+from headrace.http.observing import Observing, observing_routes
+from headrace.http.options import Options
+from headrace.http.problems import Answering, on_http_exception, on_invalid
+from headrace.http.routing import Heads, Routes
+from headrace.http.streaming import Streams
 
 PREFIX = "/api/v1"
 

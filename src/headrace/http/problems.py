@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.api.routing import route_of, routes_of
 from headrace.core.errors import (
     CallerError,
     ClaimLost,
@@ -31,6 +30,7 @@ from headrace.core.errors import (
     StoreFull,
     TooLarge,
 )
+from headrace.http.routing import route_of, routes_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -41,7 +41,7 @@ UNREADABLE = "There was an error parsing the body"
 _NAMES = "urn:headrace:problem:"
 _FIELD = re.compile(r"(\w+)(?:\[\d+\]|\.\w+)*")
 
-log = structlog.get_logger("headrace.api")
+log = structlog.get_logger("headrace.http")
 
 
 class Problem(Exception):

@@ -15,14 +15,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.api.options import Check, Options
-from headrace.api.routing import route_of
+from headrace.http.options import Check, Options
+from headrace.http.routing import route_of
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _UNANSWERED = 499
 _BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
-log = structlog.get_logger("headrace.api")
+log = structlog.get_logger("headrace.http")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from api_sample import KEY, Sample
+from http_sample import KEY, Sample
 from prometheus_client import CollectorRegistry
 
-from headrace.api import Limits
 from headrace.core.errors import Unreachable
+from headrace.http import Limits
 
 
 async def fine() -> None: ...

@@ -7,11 +7,11 @@ import hashlib
 import re
 
 import pytest
-from api_sample import KEY, Sample
+from http_sample import KEY, Sample
 
-from headrace.api import Options
-from headrace.api.options import is_loopback
 from headrace.core.errors import CallerError
+from headrace.http import Options
+from headrace.http.options import is_loopback
 
 OTHER = "o" * 32
 

@@ -17,16 +17,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from headrace.api.problems import Problem, later
-from headrace.api.routing import route_of
 from headrace.core.errors import HeadraceError
+from headrace.http.problems import Problem, later
+from headrace.http.routing import route_of
 
 RETRY_MS = 2_000
 BEAT_S = 15.0
 EVENT_ID_CHARS_MAX = 256
 _BEAT = b": beat\n\n"
 
-log = structlog.get_logger("headrace.api")
+log = structlog.get_logger("headrace.http")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from api_sample import Sample
+from http_sample import Sample
 
 from headrace.core import errors
 
@@ -70,7 +70,7 @@ async def test_a_mistake_of_ours_is_not_shown(sample: Sample, capsys: pytest.Cap
     async with sample.client() as client:
         answer = await client.get("/things")
     assert answer.status_code == 500
-    assert not any(word in answer.text for word in ("Traceback", "ZeroDivision", "hunter2", "api_sample"))
+    assert not any(word in answer.text for word in ("Traceback", "ZeroDivision", "hunter2", "http_sample"))
     assert "http.failed" in capsys.readouterr().out
 
 

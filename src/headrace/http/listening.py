@@ -16,8 +16,8 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from headrace.api.options import Options
 from headrace.core.errors import OperatorError
+from headrace.http.options import Options
 
 STOP_S_MAX = 2
 HEADER_BYTES_MAX = 32_768

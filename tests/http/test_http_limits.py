@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from api_sample import Sample
+from http_sample import Sample
 
-from headrace.api import Limits
-from headrace.api.limits import deeper_than
+from headrace.http import Limits
+from headrace.http.limits import deeper_than
 
 JSON = {"Content-Type": "application/json"}
 

@@ -1,6 +1,6 @@
 """The HTTP kit: what every service of ours does alike, so that a service only writes its routes.
 
-    from headrace.api import Options, application, serving
+    from headrace.http import Options, application, serving
 
     app = application(Options("orders", checks={"database": ping}), [router])
     async with serving(app) as served:
@@ -24,26 +24,26 @@ from typing import TYPE_CHECKING, Any
 from headrace.core.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from headrace.api.composing import application as application
-    from headrace.api.idempotency import Answer as Answer
-    from headrace.api.idempotency import Attempt as Attempt
-    from headrace.api.idempotency import Begun as Begun
-    from headrace.api.idempotency import IdempotencyStore as IdempotencyStore
-    from headrace.api.idempotency import MemoryIdempotency as MemoryIdempotency
-    from headrace.api.idempotency import seed_of as seed_of
-    from headrace.api.listening import Served as Served
-    from headrace.api.listening import serving as serving
-    from headrace.api.options import Check as Check
-    from headrace.api.options import Limits as Limits
-    from headrace.api.options import Options as Options
-    from headrace.api.pages import page as page
-    from headrace.api.paging import decode_cursor as decode_cursor
-    from headrace.api.paging import encode_cursor as encode_cursor
-    from headrace.api.paging import paged as paged
-    from headrace.api.problems import Problem as Problem
-    from headrace.api.streaming import EventStream as EventStream
-    from headrace.api.streaming import StreamEvent as StreamEvent
-    from headrace.api.streaming import last_event_id as last_event_id
+    from headrace.http.composing import application as application
+    from headrace.http.idempotency import Answer as Answer
+    from headrace.http.idempotency import Attempt as Attempt
+    from headrace.http.idempotency import Begun as Begun
+    from headrace.http.idempotency import IdempotencyStore as IdempotencyStore
+    from headrace.http.idempotency import MemoryIdempotency as MemoryIdempotency
+    from headrace.http.idempotency import seed_of as seed_of
+    from headrace.http.listening import Served as Served
+    from headrace.http.listening import serving as serving
+    from headrace.http.options import Check as Check
+    from headrace.http.options import Limits as Limits
+    from headrace.http.options import Options as Options
+    from headrace.http.pages import page as page
+    from headrace.http.paging import decode_cursor as decode_cursor
+    from headrace.http.paging import encode_cursor as encode_cursor
+    from headrace.http.paging import paged as paged
+    from headrace.http.problems import Problem as Problem
+    from headrace.http.streaming import EventStream as EventStream
+    from headrace.http.streaming import StreamEvent as StreamEvent
+    from headrace.http.streaming import last_event_id as last_event_id
 
 _NAMES = {
     "composing": ("application",),
@@ -63,12 +63,12 @@ __all__ = list(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'headrace.api' has no attribute {name!r}")
+        raise AttributeError(f"module 'headrace.http' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(f"headrace.api.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(f"headrace.http.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] in _EXTRA:
-            raise MissingExtra(f"serving HTTP needs {error.name}", "pip install 'headrace[api]'") from None
+            raise MissingExtra(f"serving HTTP needs {error.name}", "pip install 'headrace[http]'") from None
         raise
 
 
