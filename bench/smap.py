@@ -31,7 +31,7 @@ from rig import tell
 from smap_loops import Places, one_by_one, settle_each
 from smap_raw import BATCH, PROJECT, Stored
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.testing import rig
 from headrace_smap.accounting import Accountant

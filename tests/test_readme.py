@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pages import ROOT, Command, Reader, block
+from public_modules import PUBLIC
 
 PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/choreography.md")
 WITH_SERVERS = (
@@ -20,7 +21,6 @@ WITH_SERVERS = (
     "docs/smap.md",
     "docs/transactions.md",
 )
-PUBLIC = {"headrace", "headrace.ports", "headrace.testing"}
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 

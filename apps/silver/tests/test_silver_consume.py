@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from silver_account import Queue, article, bar, consume
 
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace_silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
 from headrace_silver.database import open_store
 from headrace_silver.postgres import PostgresStore

@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 from silver_desk import article, bar, consume, put
 
-from headrace.core.errors import CallerError, OperatorError
+from headrace.errors import CallerError, OperatorError
 from headrace_silver import exporting
 from headrace_silver.database import SilverStore, open_store
 from headrace_silver.exporting import TABLES, Table, batches, export
@@ -191,7 +191,7 @@ def test_without_pyarrow_the_line_that_installs_it_is_named() -> None:
         "            raise ModuleNotFoundError(name='pyarrow')\n"
         "sys.meta_path.insert(0, Absent())\n"
         "from headrace_silver import exporting\n"
-        "from headrace.core.errors import MissingExtra\n"
+        "from headrace.errors import MissingExtra\n"
         "try:\n"
         "    exporting.export(None, None)\n"
         "except MissingExtra as error:\n"

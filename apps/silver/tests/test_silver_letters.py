@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from silver_desk import article, ask, bar, consume, put
 
-from headrace.core.errors import CallerError, NotFound
+from headrace.errors import CallerError, NotFound
 from headrace_silver.database import SilverStore, open_store
 from headrace_silver.letter_files import write_letters
 from headrace_silver.letters import LetterFilter, counts, newest, one, redrive

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from silver_desk import ask, bar, consume, put
 
-from headrace.core.errors import Unknown, Unreachable
+from headrace.errors import Unknown, Unreachable
 from headrace.testing.rig.proxy import Proxy
 from headrace_silver.database import SilverStore, open_store
 from headrace_silver.letters import LetterFilter, redrive

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver import market
 from headrace_silver.market import HNX, HOSE, UPCOM, Candidate, Market, judge_band, tick
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 from silver_desk import article, ask, bar, consume, lines
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver.database import SilverStore, open_store
 from headrace_silver.putting import put_file, put_tasks
 from headrace_silver.record_files import BrokenLine, Incoming, Reading, format_of, read_tasks

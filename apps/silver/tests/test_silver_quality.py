@@ -11,7 +11,7 @@ import pytest
 from silver_desk import ask, bar, consume, put
 from silver_quality_sample import CLOSED, DAYS, EXCHANGES, LENGTH, NOW, STOPPED_AFTER, Sample, fill, make, recount
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver.database import SilverStore, init_script, open_store
 from headrace_silver.market import Market
 from headrace_silver.quality import assess

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from silver_records import ARTICLE, BAR, UNHURRIED, article, bar, changed, judged, rule_of
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver.rules import ARTICLE_RULES, BAR_RULES, RULES, RuleSettings
 from headrace_silver.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject
 

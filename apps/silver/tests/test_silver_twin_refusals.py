@@ -10,7 +10,7 @@ import apsw
 import pytest
 from silver_account import article, bar
 
-from headrace.core.errors import HeadraceError, StoreFull
+from headrace.errors import HeadraceError, StoreFull
 from headrace_silver.sqlite import SqliteStore
 from headrace_silver.values import Article, Bar, Judged
 

@@ -19,7 +19,7 @@ import pytest
 from silver_account import article, bar, worker_environment, worker_line
 from waiting import until
 
-from headrace.core.errors import CallerError, SchemaMismatch, Unreachable, UnsafeStore
+from headrace.errors import CallerError, SchemaMismatch, Unreachable, UnsafeStore
 from headrace_silver.consuming import LOCK_BUSY, Consumer, ConsumeSettings, Mode
 from headrace_silver.database import open_store
 from headrace_silver.sqlite import SqliteStore

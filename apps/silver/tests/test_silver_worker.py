@@ -16,7 +16,7 @@ from silver_account import WORKER_S_MAX, Queue, bar, worker_environment, worker_
 from silver_counting_proxy import CountingProxy
 from waiting import until
 
-from headrace.core.errors import CallerError, Unreachable
+from headrace.errors import CallerError, Unreachable
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_silver.consuming import ConsumeSettings
 from headrace_silver.postgres import PostgresStore

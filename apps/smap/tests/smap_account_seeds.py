@@ -20,7 +20,7 @@ from typing import Any
 
 from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Parts
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
 from headrace_smap.accounting import Accountant, ItemEnd
 from headrace_smap.completions import Completions

@@ -17,7 +17,7 @@ import apsw
 from prometheus_client import CollectorRegistry
 
 from headrace.ports import Event
-from headrace.tables.sqlite_values import python_rows, stored_values
+from headrace.tables import python_rows, stored_values
 from headrace_smap.database import Row, Step, creating, statements
 from headrace_smap.settings import Settings
 from headrace_smap.truth import rank

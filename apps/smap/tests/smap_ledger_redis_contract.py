@@ -8,7 +8,7 @@ import pytest
 import redis
 from smap_ledger_contract import P, ProjectLedgerContract, counts, ends, there
 
-from headrace.core.errors import Conflict
+from headrace.errors import Conflict
 from headrace_smap.ledger_redis import RedisLedger, keys_of
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT, Standing
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from smap_accounts import Clock, MemoryBus
 
 import headrace
-from headrace.core.errors import CallerError, NotFound
+from headrace.errors import CallerError, NotFound
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.accounting import BODY_BYTES_MAX, Accountant, ItemEnd
 from headrace_smap.database import open_database

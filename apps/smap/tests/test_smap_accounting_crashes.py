@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from smap_accounts import Clock, InlineDatabase, MemoryLedger, Parts
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
 from headrace_smap.accounting import Accountant, ItemEnd
 from headrace_smap.completions import Completions

@@ -20,7 +20,7 @@ from smap_reconciling_contract import Account, P
 from test_smap_reconciling import RedisHash
 from waiting import eventually
 
-from headrace.core.errors import Conflict, HeadraceError
+from headrace.errors import Conflict, HeadraceError
 from headrace.ports import Subscription
 from headrace_smap.accounting import Accountant, ItemEnd
 from headrace_smap.envelope import JOB_COMPLETED, completed_id

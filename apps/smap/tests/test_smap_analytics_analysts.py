@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from smap_posts import PROJECT, deadly, install_deadly, post
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace_smap.analytics.analysing import Outcome, Work
 from headrace_smap.analytics.analysts import ChildAnalysts, Lost, ThreadAnalyst
 from headrace_smap.analytics.pipeline import LOST_MAX, Analysis

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from smap_posts import PROJECT, post
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
 from headrace_smap.analytics.fetching import SMALL_BYTES_MAX, Fetcher
 from headrace_smap.analytics.posts import Post

@@ -10,7 +10,7 @@ import pytest
 from smap_analytics_desk import Desk, good, open_desk, payload, topics
 from smap_posts import BAD_BLOBS, PROJECT, deadly, delivery, message, post
 
-from headrace.core.errors import CallerError, Conflict, Unreachable
+from headrace.errors import CallerError, Conflict, Unreachable
 from headrace.ports import Event
 from headrace_smap.accounting import Accountant
 from headrace_smap.analytics.lettering import letter_id

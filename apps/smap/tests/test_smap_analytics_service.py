@@ -12,8 +12,8 @@ from smap_analytics_desk import Desk, good, open_desk, topics
 from smap_posts import PROJECT, delivery, message, post
 from waiting import eventually
 
-from headrace.core.errors import CallerError
 from headrace.core.parcels import PAYLOAD_BYTES_MAX
+from headrace.errors import CallerError
 from headrace.ports import Event
 from headrace_smap.analytics.limits import Limits
 from headrace_smap.analytics.service import AnalyticsService

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from smap_analytics_desk import Desk, Killed, good, open_desk
 from smap_posts import PROJECT, nothing, post
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace.ports import Delivery
 from headrace_smap.accounting import Accountant
 from headrace_smap.analytics.analysing import Outcome, Work

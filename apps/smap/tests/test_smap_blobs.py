@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
+from headrace.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
 from headrace_smap.blobs import SEGMENT_BYTES_MAX, SMALL_BYTES, Blobs, WrongPath, check_path
 

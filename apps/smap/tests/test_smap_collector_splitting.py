@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.blobs import check_path
 from headrace_smap.collector.naming import blob_path, platform_name
 from headrace_smap.collector.splitting import Refused, Target, read_order, split

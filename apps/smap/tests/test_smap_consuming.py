@@ -13,7 +13,7 @@ from waiting import eventually
 
 import headrace
 from headrace import HeadraceError, OperatorError
-from headrace.core.errors import MissingExtra, SchemaMismatch
+from headrace.errors import MissingExtra, SchemaMismatch
 from headrace.ports import Backlog, Delivery, Event, StoreBus, StoreFull, Subscription, Unknown, Unreachable
 from headrace_smap.causes import bare_errors
 from headrace_smap.consuming import Consumer, Handle, Intake

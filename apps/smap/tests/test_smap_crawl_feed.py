@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from crawl_site import Reply, Request, Site, open_site
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.choosing import Crawlers
 from headrace_smap.collector.crawlers.feed import open_feed
 from headrace_smap.collector.crawlers.fetching import Fetcher

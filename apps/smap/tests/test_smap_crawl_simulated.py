@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.choosing import Crawlers
 from headrace_smap.collector.crawlers.fetching import Fetcher
 from headrace_smap.collector.crawlers.kit import CrawlKit

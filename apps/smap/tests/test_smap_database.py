@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from headrace.core.errors import CallerError, HeadraceError
+from headrace.errors import CallerError, HeadraceError
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.database import Database, open_database, statements
 from headrace_smap.settings import Settings

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from waiting import eventually
 
-from headrace.core.errors import CallerError, OperatorError, Unreachable
+from headrace.errors import CallerError, OperatorError, Unreachable
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.proxy import Proxy
 from headrace_smap.database_postgres import PostgresDatabase

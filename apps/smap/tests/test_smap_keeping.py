@@ -14,7 +14,7 @@ import redis.asyncio
 from smap_processes import town
 from waiting import eventually
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace.ports import Subscription
 from headrace_smap.accounting import Accountant
 from headrace_smap.envelope import JOB_COMPLETED, completed_id

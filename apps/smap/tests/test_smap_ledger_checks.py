@@ -8,7 +8,7 @@ import pytest
 import redis
 from smap_ledger_contract import P
 
-from headrace.core.errors import CallerError, OperatorError, Unreachable, UnsafeStore
+from headrace.errors import CallerError, OperatorError, Unreachable, UnsafeStore
 from headrace.testing.rig import ports
 from headrace.testing.rig.redis import RedisServer
 from headrace_smap.ledger_redis import open_redis_ledger

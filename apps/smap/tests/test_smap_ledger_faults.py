@@ -10,7 +10,7 @@ import redis
 from smap_ledger_contract import P, counts, ends, there
 from smap_ledger_redis_contract import FAILED, HASH, ITEMS
 
-from headrace.core.errors import Busy, StoreFull, Unreachable
+from headrace.errors import Busy, StoreFull, Unreachable
 from headrace.testing.rig import Proxy
 from headrace.testing.rig.redis import RedisServer
 from headrace_smap.ledger_redis import RedisLedger, load_scripts, open_redis_ledger

@@ -12,7 +12,7 @@ import smap_ledger_twins_before
 from smap_ledger_contract import P
 from smap_ledger_twins_before import Twin
 
-from headrace.core.errors import OperatorError, Unreachable
+from headrace.errors import OperatorError, Unreachable
 from headrace.testing.twins import turns_red
 from headrace_smap.ledger_redis import RedisLedger, Scripts, load_scripts
 from headrace_smap.ledger_redis_calls import RedisCalls, Script

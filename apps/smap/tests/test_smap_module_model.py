@@ -10,7 +10,7 @@ import pytest
 from smap_module_drafting import NOW
 from smap_tiny_model import written
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.analytics.modules import Context, Draft, Options, Pipeline, pipeline
 
 
@@ -75,7 +75,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_way_to_get_it(model: 
     script = (
         "import sys, pathlib\n"
         "from headrace_smap.analytics.modules import Options, pipeline\n"
-        "from headrace.core.errors import MissingExtra\n"
+        "from headrace.errors import MissingExtra\n"
         "try:\n    pipeline(options=Options(sentiment_model=pathlib.Path(sys.argv[1])))\n"
         "except MissingExtra as missing:\n    print(missing, missing.hint)"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from smap_module_drafting import NOW, analysed, modules
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.analytics.modules import (
     COLUMNS,
     NAMES,

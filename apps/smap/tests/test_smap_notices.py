@@ -13,7 +13,7 @@ from smap_receivers import Got, Receiver, receiver
 from standardwebhooks.webhooks import Webhook
 from waiting import eventually
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace.ports import Delivery, Event
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope

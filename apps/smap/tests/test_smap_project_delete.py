@@ -12,7 +12,7 @@ import pytest
 from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
-from headrace.core.errors import NotFound, Unreachable
+from headrace.errors import NotFound, Unreachable
 from headrace_smap.accounting import ItemEnd
 from headrace_smap.collector.naming import blob_path
 from headrace_smap.project import deleting

@@ -14,7 +14,7 @@ from smap_browser import Browser
 from smap_office import Office, open_office
 from waiting import eventually
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace.http import Options, application, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain

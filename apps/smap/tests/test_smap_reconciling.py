@@ -19,7 +19,7 @@ from smap_reconciling_strangers import StrangersContract
 from waiting import eventually
 
 import headrace
-from headrace.core.errors import OperatorError
+from headrace.errors import OperatorError
 from headrace.testing.rig.redis import RedisServer
 from headrace_smap.envelope import completed_id
 from headrace_smap.ledger_redis import open_redis_ledger

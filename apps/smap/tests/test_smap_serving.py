@@ -10,7 +10,7 @@ import httpx
 import pytest
 import redis.asyncio
 
-from headrace.core.errors import HeadraceError, OperatorError
+from headrace.errors import HeadraceError, OperatorError
 from headrace.ports import Unknown, Unreachable, UnsafeStore
 from headrace_smap.accounting import Accountant
 from headrace_smap.insight.service import InsightService

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.settings import Settings, load
 
 

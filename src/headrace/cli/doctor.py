@@ -40,10 +40,10 @@ def doctor(
     import asyncio
 
     session = of(context)
-    return answer(session, asyncio.run(_checks(session, flows or [])))
+    return answer_checks(session, asyncio.run(_checks(session, flows or [])))
 
 
-def answer(session: Session, checks: Sequence[Check]) -> int:
+def answer_checks(session: Session, checks: Sequence[Check]) -> int:
     """Tell what was looked at; the exit code says whether anything is bad."""
     healthy = all(check.state is not Health.BAD for check in checks)
 

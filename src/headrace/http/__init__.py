@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from headrace.http.options import Limits as Limits
     from headrace.http.options import Options as Options
     from headrace.http.pages import page as page
+    from headrace.http.paging import PAGE_DEFAULT as PAGE_DEFAULT
+    from headrace.http.paging import PAGE_MAX as PAGE_MAX
     from headrace.http.paging import decode_cursor as decode_cursor
     from headrace.http.paging import encode_cursor as encode_cursor
     from headrace.http.paging import paged as paged
@@ -50,7 +52,7 @@ _NAMES = {
     "idempotency": ("Answer", "Attempt", "Begun", "IdempotencyStore", "MemoryIdempotency", "seed_of"),
     "options": ("Check", "Limits", "Options"),
     "pages": ("page",),
-    "paging": ("decode_cursor", "encode_cursor", "paged"),
+    "paging": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
     "problems": ("Problem",),
     "listening": ("Served", "serving"),
     "streaming": ("EventStream", "StreamEvent", "last_event_id"),

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import of
-from headrace.core.errors import CallerError
+from headrace.commands import Exit, of
+from headrace.errors import CallerError
 from headrace_silver import dead_commands, demo_command, put_commands, report_commands
 from headrace_silver.database import FLAG
 from headrace_silver.opening import opened, opened_store, session_url
@@ -53,12 +52,12 @@ def doctor(context: typer.Context) -> int:
 
     Exit code 1 if anything is bad. Changes nothing.
     """
-    from headrace.cli.doctor import answer
+    from headrace.commands import answer_checks
     from headrace_silver.examining import examine
 
     session = of(context)
     with opened_store(session) as store:
-        return answer(session, examine(store))
+        return answer_checks(session, examine(store))
 
 
 def rules(context: typer.Context) -> None:
@@ -70,7 +69,7 @@ def rules(context: typer.Context) -> None:
     listed = [{"id": rule.id, "kind": rule.kind, "sentence": rule.sentence} for rule in RULES]
 
     def show(console: Any) -> None:
-        from headrace.cli.tables import plain_table
+        from headrace.commands import plain_table
 
         table = plain_table("rule", "kind", "sentence")
         for rule in RULES:

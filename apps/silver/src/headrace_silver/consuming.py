@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 
-from headrace.core.errors import CallerError, HeadraceError, suppress_healing
+from headrace.errors import CallerError, HeadraceError, suppress_healing
 from headrace_silver.database import LOCK, SilverStore
 from headrace_silver.judging import judge
 from headrace_silver.rules import RuleSettings

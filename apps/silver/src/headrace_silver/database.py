@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from headrace.core.errors import MissingExtra
-from headrace.tables.statements import named_statements
+from headrace.errors import MissingExtra
+from headrace.tables import named_statements
 from headrace_silver.values import Judged, Settled, Task
 
 LOCK = "silver_consume"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import of
-from headrace.core.errors import CallerError
+from headrace.commands import Exit, of
+from headrace.errors import CallerError
 from headrace_silver.opening import opened_store
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def _count_document(each: LetterCount) -> dict[str, Any]:
 def _show_counts(console: Any, found: list[LetterCount]) -> None:
     from rich.markup import escape
 
-    from headrace.cli.tables import plain_table
+    from headrace.commands import plain_table
 
     table = plain_table("reason", "rule", "letters", "first", "last")
     for each in found:
@@ -182,7 +181,7 @@ def _show_counts(console: Any, found: list[LetterCount]) -> None:
 def _show_letters(console: Any, found: list[Letter]) -> None:
     from rich.markup import escape
 
-    from headrace.cli.tables import plain_table
+    from headrace.commands import plain_table
 
     table = plain_table("letter", "task", "reason", "rule", "died", "error")
     for each in found:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import of
-from headrace.core.errors import Conflict
+from headrace.commands import Exit, of
+from headrace.errors import Conflict
 from headrace_silver.opening import opened, session_url
 
 if TYPE_CHECKING:

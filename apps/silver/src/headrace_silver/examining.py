@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.core.checks import Check, bad, fine, warning
+from headrace.commands import Check, bad, fine, warning
 from headrace_silver.database import FLAG, LOCK, SilverStore
 from headrace_silver.flagging import read_flag
 

@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from headrace.core.errors import CallerError, MissingExtra, OperatorError
+from headrace.errors import CallerError, MissingExtra, OperatorError
 from headrace_silver.database import SilverStore
 
 COMPRESSION = "zstd"

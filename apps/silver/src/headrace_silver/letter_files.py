@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver.letters import Letter, letter_document
 from headrace_silver.record_files import STDIN, format_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace_silver.database import SilverStore
 from headrace_silver.payloads import NotAnObject, decode
 from headrace_silver.recognising import kind_of

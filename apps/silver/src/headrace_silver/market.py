@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 
 HOSE, HNX, UPCOM = "HOSE", "HNX", "UPCOM"
 BANDS = {HOSE: 0.07, HNX: 0.10, UPCOM: 0.15}

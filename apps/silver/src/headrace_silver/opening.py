@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from headrace.cli.session import Session
-from headrace.core.errors import NotFound
+from headrace.commands import Session
+from headrace.errors import NotFound
 from headrace_silver.database import SilverStore, is_sqlite, open_store
 
 EMBEDDED = "sqlite:///silver.db"

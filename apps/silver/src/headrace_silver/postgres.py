@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from headrace.core.errors import CallerError, SchemaMismatch, Unknown, Unreachable
+from headrace.errors import CallerError, SchemaMismatch, Unknown, Unreachable
 from headrace_silver import packing
 from headrace_silver.database import CHANNEL, LOCK, init_script, statements
 from headrace_silver.postgres_ahead import Ahead, Coming

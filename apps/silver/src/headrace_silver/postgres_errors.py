@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from headrace.core.errors import Busy, HeadraceError, OperatorError, SchemaMismatch, StoreFull, Unreachable
+from headrace.errors import Busy, HeadraceError, OperatorError, SchemaMismatch, StoreFull, Unreachable
 from headrace_silver.isolating import RecordFault
 
 # By class of SQLSTATE: bad data, a constraint, a view's condition, a size limit, an exception raised by a trigger.

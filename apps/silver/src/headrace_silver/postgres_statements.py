@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import LiteralString
 
-from headrace.tables.statements import driver_text
+from headrace.tables import driver_text
 from headrace_silver.database import statements
 
 

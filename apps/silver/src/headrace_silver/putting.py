@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver.database import SilverStore
 from headrace_silver.record_files import Incoming, Reading, read_tasks
 

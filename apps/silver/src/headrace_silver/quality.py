@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from headrace.core.errors import CallerError, SchemaMismatch
+from headrace.errors import CallerError, SchemaMismatch
 from headrace_silver import calendar, market
 from headrace_silver.checks import VIETNAM
 from headrace_silver.database import FLAG, SilverStore

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import msgspec
 
-from headrace.core.errors import CallerError, MissingExtra
+from headrace.errors import CallerError, MissingExtra
 from headrace_silver.recognising import kind_of
 from headrace_silver.showing import shown
 

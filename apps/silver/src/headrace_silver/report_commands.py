@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import Session, of
-from headrace.core.errors import CallerError
+from headrace.commands import Exit, Session, of
+from headrace.errors import CallerError
 from headrace_silver.opening import opened_store
 
 if TYPE_CHECKING:

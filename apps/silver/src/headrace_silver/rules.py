@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver import checks
 from headrace_silver.checks import TEXT_CHARS_MIN, Yardstick
 from headrace_silver.payloads import NotAnObject

@@ -16,7 +16,7 @@ from itertools import accumulate, product
 from random import Random
 from typing import Any
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_silver import sampling_words as words
 from headrace_silver.calendar import CLOSES_AT, last_trading_days
 from headrace_silver.checks import VIETNAM

@@ -17,8 +17,8 @@ from typing import Any
 
 import apsw
 
-from headrace.core.errors import SchemaMismatch, Unreachable, UnsafeStore
-from headrace.tables.sqlite_values import python_rows, stored, stored_values
+from headrace.errors import SchemaMismatch, Unreachable, UnsafeStore
+from headrace.tables import python_rows, stored, stored_values
 from headrace_silver.database import LOCK
 from headrace_silver.sqlite_batch import SqliteBatch
 from headrace_silver.sqlite_errors import INIT_HINT, translated

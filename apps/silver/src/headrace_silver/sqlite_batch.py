@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from headrace.tables.sqlite_values import Row, time_text
+from headrace.tables import Row, time_text
 from headrace_silver.database import FLAG, Judge
 from headrace_silver.folding import fold_articles, fold_bars
 from headrace_silver.isolating import Folded, RecordFault, Writing, clean, isolate

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from headrace.core.errors import (
+from headrace.errors import (
     Busy,
     HeadraceError,
     OperatorError,

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import msgspec
 
-from headrace.tables.sqlite_values import Row, time_text
+from headrace.tables import Row, time_text
 from headrace_silver.values import Article, Bar
 
 INTEGER_MAX = 2**63 - 1

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from headrace.core.errors import CallerError, HeadraceError
+from headrace.errors import CallerError, HeadraceError
 from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
 from headrace_silver.database import open_store
 

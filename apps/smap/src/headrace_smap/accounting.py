@@ -37,7 +37,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace_smap.completions import utc_now
 from headrace_smap.database import Step
 from headrace_smap.finishing import Finisher

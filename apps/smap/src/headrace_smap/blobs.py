@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
+from headrace.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore, S3Store

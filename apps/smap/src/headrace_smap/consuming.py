@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from headrace.core.errors import HeadraceError, OperatorError, suppress_healing
+from headrace.errors import HeadraceError, OperatorError, suppress_healing
 from headrace.ports import Bus, Delivery, Subscription
 
 HOLD_S = 60.0

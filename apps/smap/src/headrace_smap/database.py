@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from headrace.core.errors import MissingExtra
-from headrace.tables.statements import named_statements
+from headrace.errors import MissingExtra
+from headrace.tables import named_statements
 from headrace_smap.settings import Settings
 
 Row = tuple[Any, ...]

@@ -19,8 +19,8 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 
-from headrace.core.errors import CallerError, Unreachable
-from headrace.tables.statements import driver_text
+from headrace.errors import CallerError, Unreachable
+from headrace.tables import driver_text
 from headrace_smap.database import Row, Step, creating, statements
 from headrace_smap.database_postgres_values import adapt, is_lost, meaning
 

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.types.array import ListDumper
 from psycopg.types.json import JsonbDumper
 
-from headrace.core.errors import Busy, CallerError, HeadraceError, OperatorError, SchemaMismatch, StoreFull, Unreachable
+from headrace.errors import Busy, CallerError, HeadraceError, OperatorError, SchemaMismatch, StoreFull, Unreachable
 
 # Connection exceptions, and the server's own shutdown, crash and start.
 _GONE = ("08", "57P")

@@ -15,8 +15,8 @@ from functools import cache
 
 import apsw
 
-from headrace.core.errors import UnsafeStore
-from headrace.tables.sqlite_values import python_rows, stored_values
+from headrace.errors import UnsafeStore
+from headrace.tables import python_rows, stored_values
 from headrace_smap.database import Row, Step, creating, statements
 from headrace_smap.database_sqlite_desk import Desk, Request
 from headrace_smap.database_sqlite_errors import SURROUNDINGS, meaning

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from headrace.core.errors import (
+from headrace.errors import (
     Busy,
     CallerError,
     HeadraceError,

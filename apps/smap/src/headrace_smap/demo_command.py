@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import Session, of
-from headrace.core.errors import NotFound
+from headrace.commands import Exit, Session, of
+from headrace.errors import NotFound
 from headrace_smap.causes import bare_errors
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _plain_environment() -> dict[str, str]:
 
 
 def _show(console: Any, receipt: Receipt) -> None:
-    from headrace.cli.tables import plain_table
+    from headrace.commands import plain_table
 
     table = plain_table("receipt", "")
     lines = {

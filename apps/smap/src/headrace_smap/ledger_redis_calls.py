@@ -1,4 +1,4 @@
-"""Asking Redis: scripts by their hash, answers that were lost, and errors in the words of `headrace.core.errors`.
+"""Asking Redis: scripts by their hash, answers that were lost, and errors in the words of `headrace.errors`.
 
 The client itself repeats nothing: a repeat that nobody sees would hide what became of the first. Every call made here
 may be sent again as it is, and is, a few times; then the server is `Unreachable` and the caller decides.
@@ -33,7 +33,7 @@ from redis.exceptions import (
     TimeoutError,
 )
 
-from headrace.core.errors import Busy, Conflict, HeadraceError, OperatorError, StoreFull, Unreachable
+from headrace.errors import Busy, Conflict, HeadraceError, OperatorError, StoreFull, Unreachable
 
 T = TypeVar("T")
 CONNECTIONS_MAX = 16

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from redis.exceptions import NoPermissionError
 
-from headrace.core.errors import CallerError, OperatorError, UnsafeStore
+from headrace.errors import CallerError, OperatorError, UnsafeStore
 from headrace_smap.ledger_redis_calls import RedisCalls
 
 Answers = Mapping[Any, Any]

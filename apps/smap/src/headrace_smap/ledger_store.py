@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import headrace
-from headrace.core.errors import Conflict
+from headrace.errors import Conflict
 from headrace.ports import Account, AccountTally, Entry
 from headrace_smap.ledger import digest
 from headrace_smap.values import (

@@ -13,9 +13,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from headrace.cli.failures import Exit
-from headrace.cli.session import of
-from headrace.core.errors import CallerError, NotFound, OperatorError
+from headrace.commands import Exit, of
+from headrace.errors import CallerError, NotFound, OperatorError
 
 if TYPE_CHECKING:
     from headrace_smap.project.desk import Desk
@@ -81,7 +80,7 @@ def projects(
     shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
 
     def show(console: Any) -> None:
-        from headrace.cli.tables import plain_table
+        from headrace.commands import plain_table
 
         table = plain_table("project", "status", "posts", "failed", "failed tasks", "created")
         for row in shown["items"]:
@@ -110,7 +109,7 @@ def failures(context: typer.Context, project: Project) -> None:
     shown = _with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
 
     def show(console: Any) -> None:
-        from headrace.cli.tables import plain_table
+        from headrace.commands import plain_table
 
         table = plain_table("post", "reason")
         for row in shown["items"]:

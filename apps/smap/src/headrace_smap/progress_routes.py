@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace.http import EventStream, StreamEvent, last_event_id
 from headrace_smap.accounting import Accountant
 from headrace_smap.envelope import PROJECT_CHARS_MAX

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import structlog
 
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace_smap.accounting import Accountant, mirror_row
 from headrace_smap.completions import utc_now
 from headrace_smap.consuming import rest

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 import headrace
-from headrace.core.errors import NotFound, suppress_healing
+from headrace.errors import NotFound, suppress_healing
 
 LEASE = "smap/reconciler"
 HOLD_S = 3.0

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.session import Session, of
+from headrace.commands import Session, of
 
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="HTTP port (SMAP_HTTP_PORT); 0: any.")]
 

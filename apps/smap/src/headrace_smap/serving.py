@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 
-from headrace.core.errors import CallerError, HeadraceError
+from headrace.errors import CallerError, HeadraceError
 from headrace.http import Options, application, serving
 from headrace_smap.consuming import rest
 from headrace_smap.keeping import keeping

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.envelope import ANALYTICS_QUEUE
 
 T = TypeVar("T")

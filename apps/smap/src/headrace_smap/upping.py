@@ -20,8 +20,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.cli.failures import Exit
-from headrace.core.errors import CallerError, HeadraceError, MissingExtra, OperatorError
+from headrace.commands import Exit
+from headrace.errors import CallerError, HeadraceError, MissingExtra, OperatorError
 from headrace_smap.project.linking import REPORT_URL, leads_to_project
 from headrace_smap.serving import NAMES
 from headrace_smap.settings import HTTP_PORTS, load

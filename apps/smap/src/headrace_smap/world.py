@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import headrace
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace.ports import Bus
 from headrace_smap.blobs import Blobs, make_directory
 from headrace_smap.database import DATABASE_FILE, Database, open_database

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.tables.sqlite_values import time_text
+from headrace.tables import time_text
 from headrace_smap.analytics.batching import KEYWORD_CHARS_MAX
 from headrace_smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
 from headrace_smap.analytics.modules import Context, Draft, InvalidPost, Pipeline, RawPost

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import msgspec
 
-from headrace.core.errors import Unreachable
+from headrace.errors import Unreachable
 from headrace_smap.analytics.analysing import Outcome, Work, analyse
 from headrace_smap.analytics.modules import Pipeline
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from headrace.core.errors import NotFound, TooLarge, Unreachable
+from headrace.errors import NotFound, TooLarge, Unreachable
 from headrace_smap.analytics.posts import Fault, Post
 from headrace_smap.blobs import Blobs, WrongPath
 

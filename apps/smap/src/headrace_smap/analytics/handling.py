@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from headrace.core.errors import CallerError, Conflict, HeadraceError
+from headrace.errors import CallerError, Conflict, HeadraceError
 from headrace.ports import Bus, Delivery
 from headrace_smap.accounting import Accountant
 from headrace_smap.analytics import results

@@ -13,7 +13,7 @@ from typing import cast
 
 import structlog
 
-from headrace.core.errors import TooLarge
+from headrace.errors import TooLarge
 from headrace.ports import Bus, Event, QueueBus, Subscription
 from headrace_smap.analytics.posts import Fault, Post
 from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE, derived_id

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from headrace.core.errors import suppress_healing
+from headrace.errors import suppress_healing
 from headrace_smap.analytics.posts import Fault, Post
 from headrace_smap.database import Database, Step
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 import headrace
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace_smap.collector.crawlers.choosing import Crawlers
 from headrace_smap.collector.halting import Halted, Halts, closing, unless_halted
 from headrace_smap.collector.harvesting import CANCELLED, DONE, FAILED, Harvester, Holding

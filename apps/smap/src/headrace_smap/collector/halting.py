@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import TypeVar
 
-from headrace.core.errors import suppress_healing
+from headrace.errors import suppress_healing
 from headrace_smap.consuming import rest
 from headrace_smap.database import Database
 

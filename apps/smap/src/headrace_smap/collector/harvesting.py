@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from headrace.core.errors import TryAgain
+from headrace.errors import TryAgain
 from headrace_smap.accounting import Accountant
 from headrace_smap.collector.metrics import Counts
 from headrace_smap.collector.naming import blob_path, blob_prefix

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace_smap.world import World
 
 TASKS_MAX = 1_000

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.naming import platform_name
 from headrace_smap.settings import number
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.database import Database
 from headrace_smap.insight.notifying import Channel
 

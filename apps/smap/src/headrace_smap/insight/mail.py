@@ -9,7 +9,7 @@ from email.message import EmailMessage
 from email.utils import formatdate, getaddresses
 from urllib.parse import unquote, urlsplit
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.insight import words
 from headrace_smap.insight.notifying import Notice, Refused
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace.ports import Delivery
 from headrace_smap import envelope
 from headrace_smap.consuming import rest

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from headrace.core.errors import NotFound
+from headrace.errors import NotFound
 from headrace.http import page
 from headrace_smap.insight.gathering import Report, gather
 from headrace_smap.insight.report_page import list_page, report_page

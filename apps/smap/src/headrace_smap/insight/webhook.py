@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpx
 from standardwebhooks.webhooks import Webhook
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.envelope import JOB_COMPLETED
 from headrace_smap.insight.notifying import Notice, Refused
 from headrace_smap.insight.words import is_web_address

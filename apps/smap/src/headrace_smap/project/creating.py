@@ -18,7 +18,7 @@ from datetime import datetime
 
 import structlog
 
-from headrace.core.errors import Conflict, HeadraceError
+from headrace.errors import Conflict, HeadraceError
 from headrace_smap.accounting import Accountant
 from headrace_smap.completions import utc_now
 from headrace_smap.database import Step

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace_smap.accounting import Accountant
 from headrace_smap.blobs import WrongPath, check_path
 from headrace_smap.collector.naming import blob_prefix

@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 
 import msgspec
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.database import Database, Row
 from headrace_smap.project.workbook import Workbook
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.project.desk import Desk
 from headrace_smap.project.reading import Reader, Shown
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from headrace.core.errors import TooLarge
+from headrace.errors import TooLarge
 from headrace_smap.collector.splitting import (
     DAYS_MAX,
     KEYWORD_CHARS_MAX,

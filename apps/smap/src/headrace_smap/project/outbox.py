@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from prometheus_client import Gauge
 
-from headrace.core.errors import CallerError, HeadraceError
+from headrace.errors import CallerError, HeadraceError
 from headrace.ports import Event
 from headrace_smap.accounting import Accountant
 from headrace_smap.completions import utc_now

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from headrace.core.errors import CallerError, NotFound
+from headrace.errors import CallerError, NotFound
 from headrace.http import decode_cursor, encode_cursor, paged
 from headrace_smap.accounting import Accountant
 from headrace_smap.database import Row

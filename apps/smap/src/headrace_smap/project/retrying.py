@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from headrace.core.errors import Conflict
+from headrace.errors import Conflict
 from headrace.ports import Event
 from headrace_smap.completions import utc_now
 from headrace_smap.database import Row

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from headrace.http import EventStream, Problem, last_event_id, seed_of
-from headrace.http.paging import PAGE_DEFAULT, PAGE_MAX
+from headrace.http import PAGE_DEFAULT, PAGE_MAX, EventStream, Problem, last_event_id, seed_of
 from headrace_smap.progress_routes import ProjectName
 from headrace_smap.project.desk import Desk
 from headrace_smap.project.exporting import form_of

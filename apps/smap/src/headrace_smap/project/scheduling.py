@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from headrace.core.errors import HeadraceError, NotFound
+from headrace.errors import HeadraceError, NotFound
 from headrace_smap.completions import utc_now
 from headrace_smap.consuming import rest
 from headrace_smap.database import Row

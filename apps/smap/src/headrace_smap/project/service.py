@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from headrace.core.errors import HeadraceError
+from headrace.errors import HeadraceError
 from headrace_smap.completions import utc_now
 from headrace_smap.consuming import rest
 from headrace_smap.progress_routes import progress_routes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.analytics.modules.drafts import OTHER, Draft
 from headrace_smap.analytics.modules.keywords import keywords_of, phrases
 from headrace_smap.analytics.modules.lexicons import entries_in, entries_of, lexicon

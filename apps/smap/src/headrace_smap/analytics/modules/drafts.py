@@ -14,7 +14,7 @@ from typing import Protocol, TypedDict
 
 import msgspec
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.analytics.modules.posts import RawPost
 
 VIETNAMESE = "vi"

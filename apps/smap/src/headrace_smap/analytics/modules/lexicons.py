@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import product
 from typing import Generic, TypeVar
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 
 T = TypeVar("T")
 _VOWELS = {

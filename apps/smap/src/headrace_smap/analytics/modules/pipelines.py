@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.analytics.modules.drafts import Context, Draft, Module
 from headrace_smap.analytics.modules.posts import RawPost
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.core.errors import InvalidPayload
+from headrace.errors import InvalidPayload
 from headrace_smap.analytics.modules.amounts import count, moment
 
 TEXT_CHARS_MAX = 5_000

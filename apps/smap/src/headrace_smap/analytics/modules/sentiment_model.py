@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from headrace.core.errors import CallerError, MissingExtra
+from headrace.errors import CallerError, MissingExtra
 from headrace_smap.analytics.modules.drafts import NEGATIVE, NEUTRAL, POSITIVE, AspectSentiment, Draft
 
 TOKENS_MAX = 256

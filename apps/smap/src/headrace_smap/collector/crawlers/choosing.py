@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.feed import open_feed
 from headrace_smap.collector.crawlers.fetching import Fetcher
 from headrace_smap.collector.crawlers.kit import CrawlKit

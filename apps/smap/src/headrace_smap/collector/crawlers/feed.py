@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.crawlers import formats
 from headrace_smap.collector.crawlers.fetching import Answer
 from headrace_smap.collector.crawlers.formats import Item

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from headrace.core.errors import CallerError
+from headrace.errors import CallerError
 from headrace_smap.collector.crawlers import phrases
 from headrace_smap.collector.crawlers.kit import CrawlKit
 from headrace_smap.collector.tasks import CrawlTask, Page, Post

@@ -1,0 +1,48 @@
+"""The manners of the command line, for the commands of an application: exit codes, `--json` and talk, tables, checks.
+
+    def register(app: typer.Typer) -> None:      # named by the entry point `headrace.apps`
+        app.command()(count)
+
+    def count(context: typer.Context) -> int:
+        of(context).answer({"count": 3}, lambda console: console.print("3"))
+        return Exit.OK
+
+Names are loaded when they are first used: `headrace --help` waits for none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.cli.doctor import answer_checks as answer_checks
+    from headrace.cli.failures import Exit as Exit
+    from headrace.cli.session import Session as Session
+    from headrace.cli.session import of as of
+    from headrace.cli.tables import plain_table as plain_table
+    from headrace.core.checks import Check as Check
+    from headrace.core.checks import bad as bad
+    from headrace.core.checks import fine as fine
+    from headrace.core.checks import warning as warning
+
+_NAMES = {
+    "headrace.cli.failures": ("Exit",),
+    "headrace.cli.session": ("Session", "of"),
+    "headrace.cli.tables": ("plain_table",),
+    "headrace.core.checks": ("Check", "bad", "fine", "warning"),
+    "headrace.cli.doctor": ("answer_checks",),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace.commands' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,14 @@
+"""The modules that users and applications may import; everything else may change without a word."""
+
+from __future__ import annotations
+
+PUBLIC = {
+    "headrace",
+    "headrace.commands",
+    "headrace.errors",
+    "headrace.http",
+    "headrace.ports",
+    "headrace.services",
+    "headrace.tables",
+    "headrace.testing",
+}
