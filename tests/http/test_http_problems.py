@@ -32,6 +32,7 @@ STATUSES = [
     (errors.OperatorError, 500, "misconfigured"),
     (errors.SchemaMismatch, 500, "misconfigured"),
     (errors.UnsafeStore, 500, "misconfigured"),
+    (errors.StoreReplaced, 500, "misconfigured"),
     (errors.MissingExtra, 500, "misconfigured"),
     (errors.StoreFull, 503, "no-room"),
     (errors.Unreachable, 503, "unreachable"),
