@@ -13,9 +13,11 @@ from headrace.adapters.sqlite.migrating import APPLICATION_ID, migrate_up
 from headrace.adapters.sqlite.statements import migrations
 from headrace.control import verify
 from headrace.core.graph import Graph, StageSpec
+from headrace.core.jobs import DeadFilter
 from headrace.core.tally import JobState, Tolerance
 
 BEFORE_GENERATIONS = 2
+BEFORE_WORKER_LOST = 3
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,19 @@ async def test_a_job_redriven_in_part_is_judged_anew(
     assert (await store.job("job")).stages["read"].dead == 1
     assert [finish.state for finish in await store.finishes("job")] == [JobState.FAILED, found]
     assert (await verify(store, "job")).findings == ()
+    await store.close()
+
+
+async def test_letters_of_lost_workers_get_the_rule_that_is_documented(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "store.db"))
+    _make(connection, BEFORE_WORKER_LOST)
+    for line in _redriven_in_part(Graph.build([StageSpec("read")]), "failed"):
+        connection.execute(line)
+    connection.execute("UPDATE headrace_dead SET reason = 'worker_lost', rule = 'crashes_max'")
+    assert migrate_up(connection)
+    connection.close()
+    store = await SqliteStore.open(str(tmp_path / "store.db"))
+    assert [letter.seq for letter in await store.dead(DeadFilter(rule="worker_lost"))] == [2]
     await store.close()
 
 

@@ -256,7 +256,7 @@ class Unlucky(Crawl):
     async def turn(self, task: CrawlTask, fence: int) -> Outcome:
         if self.deaths < 4:
             self.deaths += 1
-            return headrace.Dead("worker_lost", rule="crashes_max")
+            return headrace.Dead("worker_lost", rule="worker_lost")
         return await super().turn(task, fence)
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from headrace.core.claims import CRASHES_MAX
 
+WORKER_LOST = "worker_lost"
+"""Reason and rule of an item that died of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:

@@ -29,7 +29,7 @@ from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX, Again, Loss, Settled, Settlement
 from headrace.core.graph import Graph
-from headrace.core.losses import Charge
+from headrace.core.losses import WORKER_LOST, Charge
 from headrace.core.parcels import Parcel
 from headrace.core.redaction import clipped
 
@@ -367,7 +367,7 @@ def lose(tx: Transaction, held: Held, judge: Callable[[bool, Sequence[int], int]
     verdict = judge(bool(held.alone and held.step), kept, held.crashes)
     revokes = (*held.revokes, held.fence)
     for index in verdict.dead:
-        _end_dead(tx, held, Loss(index, "worker_lost", "crashes_max", attempts=held.attempt), revokes)
+        _end_dead(tx, held, Loss(index, WORKER_LOST, WORKER_LOST, attempts=held.attempt), revokes)
     if verdict.charged:
         _move(tx, held, verdict.charged, held.place(suspect=True, crashes=held.crashes + 1, revokes=revokes))
     if verdict.uncharged:

@@ -106,6 +106,7 @@ class LosingContract:
         assert await bench.counts(job, "read") == (0, 0, 4, 1, 0)
         (letter,) = await bench.store.dead(DeadFilter(job=job))
         assert (letter.payload, letter.reason, letter.seq) == (b"read-2", "worker_lost", culprit)
+        assert await bench.store.dead(DeadFilter(rule="worker_lost")) == [letter]
 
     async def test_a_crash_of_a_whole_slice_charges_nobody(self, bench: Bench) -> None:
         job = await bench.submit(PLAIN, {"read": 3})

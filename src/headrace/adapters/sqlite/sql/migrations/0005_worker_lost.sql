@@ -1,0 +1,2 @@
+-- The rule of an item that died with its workers has the name that the documentation gives it.
+UPDATE headrace_dead SET rule = 'worker_lost' WHERE reason = 'worker_lost' AND rule = 'crashes_max';
