@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +245,21 @@ async def test_the_name_of_a_flow_is_refused_with_what_to_pass_instead(engine: E
         engine.submission(name, Page("a"))
     with pytest.raises(CallerError, match="is not a Flow"):
         engine.worker(name)
+
+
+async def test_payloads_are_shown_as_values(engine: Engine) -> None:
+    flow = headrace.Flow("odd")
+
+    @flow.stage(retry=headrace.backoff(1))
+    async def work(thing: Any) -> None:
+        raise headrace.Dead("unwanted")
+
+    sent = {"text": "ü", "raw": b"\xff", "at": datetime(2026, 1, 2, tzinfo=UTC), 7: [None, 1.5]}
+    shown = {"text": "ü", "raw": "/w==", "at": "2026-01-02T00:00:00Z", "7": [None, 1.5]}
+    async with engine.worker(flow):
+        job = await engine.submit(flow, sent)
+        await engine.wait(job, 10)
+    (item,) = await engine.items(job, "work")
+    (letter,) = await engine.dead()
+    assert item.payload == letter.payload == shown
+    assert json.loads(json.dumps(item.payload)) == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from headrace.core.backoff import Backoff
 from headrace.core.errors import NotFound
@@ -64,11 +65,17 @@ async def every_job(inspector: Inspector, which: JobFilter) -> AsyncIterator[Job
         page_filter = replace(page_filter, before=page[-1].id, limit=PAGE if left is None else min(PAGE, left))
 
 
-async def every_item(inspector: Inspector, job: str, stages: Sequence[str], limit: int) -> AsyncIterator[ItemView]:
+class Items(Protocol):
+    """Where items are listed: an inspector, or an engine, which decodes their payloads."""
+
+    async def items(self, job: str, stage: str, after_seq: int, limit: int) -> Sequence[ItemView]: ...
+
+
+async def every_item(source: Items, job: str, stages: Sequence[str], limit: int) -> AsyncIterator[ItemView]:
     """Items of these stages in order, at most `limit` of them."""
     for stage in stages:
         after = -1
-        while limit > 0 and (page := await inspector.items(job, stage, after, min(PAGE, limit))):
+        while limit > 0 and (page := await source.items(job, stage, after, min(PAGE, limit))):
             for item in page:
                 yield item
             limit -= len(page)

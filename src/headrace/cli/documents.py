@@ -17,13 +17,8 @@ def moment(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-def payload_document(payload: bytes) -> Any:
-    """A stored payload as JSON can say it; bytes become base64, moments become text."""
-    return msgspec.to_builtins(msgspec.msgpack.decode(payload), enc_hook=str, builtin_types=(), str_keys=True)
-
-
-def payload_line(payload: bytes) -> str:
-    line = msgspec.json.encode(payload_document(payload)).decode()
+def payload_line(payload: Any) -> str:
+    line = msgspec.json.encode(payload).decode()
     return line if len(line) <= PAYLOAD_CHARS_SHOWN else f"{line[: PAYLOAD_CHARS_SHOWN - 1]}…"
 
 
@@ -64,7 +59,7 @@ def item_document(item: ItemView) -> dict[str, Any]:
         "key": item.key,
         "state": item.state,
         "attempts": item.attempts,
-        "payload": payload_document(item.payload),
+        "payload": item.payload,
     }
 
 
@@ -83,5 +78,5 @@ def dead_document(dead: DeadView) -> dict[str, Any]:
         "died_at": moment(dead.died_at),
         "redriven_in": dead.redriven_in,
         "traceback": dead.traceback,
-        "payload": payload_document(dead.payload),
+        "payload": dead.payload,
     }

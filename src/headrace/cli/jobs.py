@@ -123,7 +123,7 @@ def items(
         if stage is not None:
             view.graph.position(stage)
         stages = [stage] if stage is not None else list(view.stages)
-        return [item async for item in control.every_item(engine.store, job, stages, limit)]
+        return [item async for item in control.every_item(engine, job, stages, limit)]
 
     found = session.call(work)
     session.answer([item_document(item) for item in found], lambda console: console.print(item_table(found)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headrace.core.graph import Graph
 from headrace.core.parcels import Parcel
@@ -75,19 +76,21 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """One item as people see it; `state` is waiting, held, done, dead or cancelled."""
+    """One item as people see it; `state` is waiting, held, done, dead or cancelled. The payload is a value that JSON
+    can say; between a store and the engine it is encoded."""
 
     stage: str
     seq: int
     key: str | None
     state: str
     attempts: int
-    payload: bytes
+    payload: Any
 
 
 @dataclass(frozen=True, slots=True)
 class DeadView:
-    """One dead letter. `redriven_in` is the generation that took it up again."""
+    """One dead letter. `redriven_in` is the generation that took it up again. The payload is a value that JSON
+    can say; between a store and the engine it is encoded."""
 
     job: str
     generation: int
@@ -101,7 +104,7 @@ class DeadView:
     attempts: int
     died_at: float
     redriven_in: int | None
-    payload: bytes
+    payload: Any
     traceback: str = ""
 
 

@@ -170,6 +170,15 @@ def decode_each(
     return items, wrong
 
 
+def plain_value(payload: bytes) -> Any:
+    """A stored payload as JSON can say it: bytes become base64, moments become text. So does what is no msgpack."""
+    try:
+        value = _plain.decode(payload)
+    except msgspec.DecodeError:
+        value = payload
+    return msgspec.to_builtins(value, enc_hook=str, builtin_types=(), str_keys=True)
+
+
 def encode_cursor(value: Any) -> bytes:
     try:
         return _encoder.encode(value)

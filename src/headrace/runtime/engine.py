@@ -26,6 +26,7 @@ from headrace.ports.outbox import Inbox, Outbox
 from headrace.ports.parts import Parts, StoreBus
 from headrace.ports.sink import Sink
 from headrace.ports.transactions import OpenTransactions
+from headrace.runtime.codec import plain_value
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
@@ -218,11 +219,13 @@ class Engine:
 
     async def items(self, job: str, stage: str, after_seq: int = -1, limit: int = 100) -> Sequence[ItemView]:
         """Items of one stage in order."""
-        return await self.store.items(job, stage, after_seq, limit)
+        found = await self.store.items(job, stage, after_seq, limit)
+        return [replace(item, payload=plain_value(item.payload)) for item in found]
 
     async def dead(self, which: DeadFilter | None = None) -> Sequence[DeadView]:
         """Dead letters that match and were not redriven, newest first."""
-        return await self.store.dead(which or DeadFilter())
+        found = await self.store.dead(which or DeadFilter())
+        return [replace(letter, payload=plain_value(letter.payload)) for letter in found]
 
     async def cancel(self, job: str) -> bool:
         """End a job as cancelled; False if it had ended."""
