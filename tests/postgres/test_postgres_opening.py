@@ -38,7 +38,7 @@ async def test_the_migrations_as_text_make_the_same_store(empty_url: str) -> Non
     with psycopg.connect(empty_url, autocommit=True) as connection:
         for _, text in schema.text():
             connection.execute(text.encode())
-        connection.execute("SELECT * FROM headrace.sweep(3)")
+        connection.execute("SELECT * FROM headrace.sweep(3, '{}')")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ TWINS = {
     "a crash charges the whole slice": Twin(
         "lose",
         {
-            "jsonb_build_array(jsonb_build_object(": "(SELECT jsonb_agg(jsonb_build_object(",
+            "jsonb_build_array(loss || jsonb_build_object(": "(SELECT jsonb_agg(loss || jsonb_build_object(",
             "'index', kept[1]": "'index', at",
             "state.attempt)))": "state.attempt)) FROM unnest(kept) at))",
             "kept[1:1]": "kept",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.core.graph import Graph
-from headrace.core.parcels import Parcel
+from headrace.core.parcels import Parcel, bounded_s
+from headrace.core.redaction import clipped
 from headrace.core.tally import Tally
+from headrace.core.texts import storable
 
 HOLD_S = 30.0
 ATTEMPTS_MAX = 5
@@ -15,6 +19,7 @@ CRASHES_MAX = 3
 TIMEOUT_S = 900.0
 ERROR_CHARS_MAX = 4_000
 TRACEBACK_BYTES_MAX = 16 * 1024
+DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,8 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An item that ends dead. `index` counts from the start of the claim. Of a `traceback` over `TRACEBACK_BYTES_MAX`
-    the beginning and the end are kept."""
+    """An item that ends dead. `index` counts from the start of the claim. Its texts are cut and cleaned as it is made,
+    so that every store keeps the same; of a `traceback` over `TRACEBACK_BYTES_MAX` beginning and end are kept."""
 
     index: int
     reason: str
@@ -88,6 +93,18 @@ class Loss:
     error: str = ""
     attempts: int = 0
     traceback: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", storable(self.reason))
+        object.__setattr__(self, "rule", storable(self.rule))
+        object.__setattr__(self, "error", storable(self.error[:ERROR_CHARS_MAX]))
+        object.__setattr__(self, "traceback", clipped(storable(self.traceback), TRACEBACK_BYTES_MAX))
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for errors that differ only in numbers, so that failures group."""
+        shape = DIGIT.sub("#", f"{self.rule}|{self.error or self.reason}")
+        return hashlib.sha256(shape.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +114,9 @@ class Again:
     index: int
     delay_s: float
     attempt: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delay_s", bounded_s(self.delay_s))
 
 
 @dataclass(frozen=True, slots=True)

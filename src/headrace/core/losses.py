@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.core.claims import CRASHES_MAX
+from headrace.core.claims import CRASHES_MAX, Loss
 
-WORKER_LOST = "worker_lost"
-"""Reason and rule of an item that died of it."""
+# What a store says by itself of an item: its workers were lost with it, or nobody told of it in time.
+WORKER_LOST = Loss(0, "worker_lost", "worker_lost")
+DEADLINE = Loss(0, "deadline", "deadline_s")
 
 
 @dataclass(frozen=True, slots=True)

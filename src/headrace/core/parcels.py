@@ -10,12 +10,14 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from headrace.core.errors import TooLarge
+from headrace.core.errors import InvalidPayload, TooLarge
+from headrace.core.texts import is_storable
 
 PARCEL_ITEMS_MAX = 500
 PARCEL_BYTES_MAX = 256 * 1024
 PAYLOAD_BYTES_MAX = 1024 * 1024
 KEY_CHARS_MAX = 500
+DELAY_S_MAX = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,17 @@ class Parcel:
     delay_s: float = 0.0
     number: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delay_s", bounded_s(self.delay_s))
+
     @property
     def count(self) -> int:
         return len(self.ends)
+
+
+def bounded_s(delay_s: float) -> float:
+    """A delay that every store can add to its clock: what is past or no number is none, what is endless is long."""
+    return min(max(0.0, delay_s), DELAY_S_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,16 @@ def check_item(item: Encoded) -> None:
         )
     if item.key is not None and len(item.key) > KEY_CHARS_MAX:
         raise TooLarge(f"a key of {len(item.key):,} characters is over KEY_CHARS_MAX = {KEY_CHARS_MAX}")
+    check_keys((item.key,))
+
+
+def check_keys(keys: Iterable[str | None]) -> None:
+    """Refuse keys and names that not every store could keep as they are."""
+    for key in keys:
+        if key is not None and not is_storable(key):
+            raise InvalidPayload(
+                f"the key {key!r} holds characters that cannot be stored: NUL or half a surrogate pair"
+            )
 
 
 def _keys(keys: list[str | None]) -> tuple[str | None, ...] | None:

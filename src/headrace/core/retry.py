@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headrace.core.backoff import Backoff
-from headrace.core.claims import ATTEMPTS_MAX
+from headrace.core.claims import ATTEMPTS_MAX, Again
 from headrace.core.errors import InvalidFlow
 from headrace.core.outcomes import Dead, Done, Outcome, Retry, Snooze
+
+DUE_GROUPS_MAX = 100
+DUE_STEP_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,36 @@ def decide(attempt: int, outcome: Outcome, policy: RetryPolicy, chance: float) -
         case Done():
             return Verdict(done=True)
         case Snooze(after_s=after_s):
-            return Verdict(delay_s=max(0.0, after_s), attempt=attempt)
+            return Verdict(delay_s=after_s, attempt=attempt)
         case Retry(reason=reason, after_s=after_s):
             spent = attempt + 1
             if spent >= policy.attempts_max:
                 return Verdict(reason=reason, rule="attempts_max", attempt=spent)
-            delay = policy.delay_s(spent, chance) if after_s is None else max(0.0, after_s)
+            delay = policy.delay_s(spent, chance) if after_s is None else after_s
             return Verdict(reason=reason, delay_s=delay, attempt=spent)
         case Dead(reason=reason, rule=rule):
             return Verdict(reason=reason, rule=rule, attempt=attempt + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Items of a claim that wait again together."""
+
+    delay_s: float
+    attempt: int
+    indexes: tuple[int, ...]
+
+
+def groups(again: Iterable[Again]) -> list[Group]:
+    """One group per attempt and delay, rounded up; the steps grow until there are few enough."""
+    chosen, step_s = tuple(again), DUE_STEP_S
+    delay_s_max = max((entry.delay_s for entry in chosen), default=0.0)
+    while True:
+        found: dict[tuple[float, int], list[int]] = {}
+        for entry in chosen:
+            delay_s = -(-entry.delay_s // step_s) * step_s
+            found.setdefault((delay_s, entry.attempt), []).append(entry.index)
+        # Once all delays are one step, longer steps make no fewer groups.
+        if len(found) <= DUE_GROUPS_MAX or step_s > delay_s_max:
+            return [Group(*key, tuple(sorted(set(indexes)))) for key, indexes in found.items()]
+        step_s *= 4

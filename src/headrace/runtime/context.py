@@ -89,7 +89,7 @@ class Out:
         if stage == work.claim.stage and not self._deeper(work):
             return False
         encoded = encode(payload)
-        if len(encoded) > PAYLOAD_BYTES_MAX or (key is not None and len(key) > KEY_CHARS_MAX):
+        if len(encoded) > PAYLOAD_BYTES_MAX or (key is not None and _is_odd(key)):
             check_item(Encoded(encoded, key))
         place = self._place
         place.loaded = True
@@ -214,6 +214,11 @@ class Out:
                 "send to the stages it has until such jobs have ended",
             )
         return UnknownStage(message, f"declare it with feeds={stage!r}")
+
+
+def _is_odd(key: str) -> bool:
+    """Whether a key must be looked at closely: long, or with characters that some store may not keep."""
+    return len(key) > KEY_CHARS_MAX or not key.isascii() or "\x00" in key
 
 
 def _on_loop() -> bool:

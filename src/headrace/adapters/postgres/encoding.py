@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX, Again, Loss, Settlement
-from headrace.core.errors import InvalidPayload
+from headrace.core.claims import Loss, Settlement
 from headrace.core.graph import Graph, Kind
-from headrace.core.parcels import Parcel
-from headrace.core.redaction import clipped
+from headrace.core.parcels import Parcel, check_keys
+from headrace.core.retry import groups
+from headrace.core.rotation import Turn
 
 KINDS = {Kind.WORK: 0, Kind.BARRIER: 1, Kind.EXTERNAL: 2}
-DUE_GROUPS_MAX = 100
-DUE_STEP_S = 0.1
+TENANTS_SENT_MAX = 64
 
 
 def ends_to_bytes(ends: Sequence[int]) -> bytes:
@@ -58,7 +57,7 @@ class Cargo:
         return len(self.payloads)
 
     def parcel(self, parcel: Parcel, **more: object) -> dict[str, object]:
-        check_texts(parcel.keys or ())
+        check_keys(parcel.keys or ())
         return {
             "at": self.load(parcel.payload, parcel.ends),
             "stage": parcel.stage,
@@ -71,33 +70,13 @@ class Cargo:
         }
 
 
-def check_texts(keys: Iterable[str | None]) -> None:
-    """Refuse keys and names that PostgreSQL cannot store, before it ends a transaction over one."""
-    for key in keys:
-        if key is not None and ("\x00" in key or not _encodes(key)):
-            raise InvalidPayload(f"the key {key!r} holds characters that PostgreSQL cannot store")
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def storable(text: str) -> str:
-    """A text for people, with what PostgreSQL cannot store replaced."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
-
-
 def settlement_details(settlement: Settlement, cargo: Cargo) -> str | None:
     """Everything but the done items, as JSON; None in the ordinary case."""
     detail: dict[str, Any] = {}
     if settlement.dead:
-        detail["dead"] = [_loss(loss) for loss in settlement.dead]
+        detail["dead"] = [loss_details(loss) for loss in settlement.dead]
     if settlement.again:
-        detail["again"] = again_groups(settlement.again)
+        detail["again"] = [(group.delay_s, group.attempt, group.indexes) for group in groups(settlement.again)]
     if settlement.sends:
         detail["sends"] = [cargo.parcel(parcel) for parcel in settlement.sends]
     if settlement.flips:
@@ -110,28 +89,21 @@ def settlement_details(settlement: Settlement, cargo: Cargo) -> str | None:
     return json.dumps(detail) if detail else None
 
 
-def _loss(loss: Loss) -> dict[str, object]:
+def loss_details(loss: Loss) -> dict[str, object]:
     return {
         "index": loss.index,
-        "reason": storable(loss.reason),
-        "rule": storable(loss.rule),
-        "error": storable(loss.error[:ERROR_CHARS_MAX]),
+        "reason": loss.reason,
+        "rule": loss.rule,
+        "error": loss.error,
+        "fingerprint": loss.fingerprint,
         "attempts": loss.attempts,
-        "traceback": clipped(storable(loss.traceback), TRACEBACK_BYTES_MAX),
+        "traceback": loss.traceback,
     }
 
 
-def again_groups(again: Iterable[Again]) -> list[tuple[float, int, list[int]]]:
-    """One group per (attempt, delay rounded up); the steps grow until there are few enough."""
-    chosen, step_s = tuple(again), DUE_STEP_S
-    while True:
-        groups: dict[tuple[float, int], list[int]] = {}
-        for entry in chosen:
-            delay_s = -(-max(0.0, entry.delay_s) // step_s) * step_s
-            groups.setdefault((delay_s, entry.attempt), []).append(entry.index)
-        if len(groups) <= DUE_GROUPS_MAX or step_s > max(entry.delay_s for entry in chosen):
-            return [(delay_s, attempt, indexes) for (delay_s, attempt), indexes in groups.items()]
-        step_s *= 4
+def turn_details(turn: Turn) -> dict[str, object]:
+    """A place in the rotation, with no more tenants than may come up in one call."""
+    return {"served": turn.served, "tenant": turn.tenant, "jobs": turn.ahead(TENANTS_SENT_MAX)}
 
 
 def stage_rows(graph: Graph) -> list[dict[str, object]]:

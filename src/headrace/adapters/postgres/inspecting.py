@@ -10,6 +10,7 @@ from headrace.adapters.postgres.calling import Graphs, Row, rows
 from headrace.adapters.postgres.connecting import Connection
 from headrace.adapters.postgres.decoding import seqs_of
 from headrace.adapters.postgres.encoding import bits_from_text, ends_from_bytes
+from headrace.core import bits
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
 from headrace.core.errors import NotFound
 from headrace.core.jobs import DeadFilter, DeadView, FinishView, ItemView, JobFilter, JobView, WorkerView
@@ -144,15 +145,11 @@ def item_views(connection: Connection, job: str, stage: tuple[str, int], page: t
     for row in chunks:
         for seq, state in _states(row, [claim for claim in claims if claim[1] == row[0]]):
             bodies[seq] = row[14]
-            if state != "moved":
-                states[seq] = _end(state, (row[1], seq) in dead), row[13]
+            if state != bits.MOVED:
+                states[seq] = bits.state_of(state, (row[1], seq) in dead), row[13]
     wanted = sorted(seq for seq in states if seq > after_seq)[:limit]
     pieces = _pieces(connection, {bodies[seq] for seq in wanted})
     return [ItemView(name, seq, pieces[seq][0], *states[seq], payload=pieces[seq][1]) for seq in wanted]
-
-
-def _end(state: str, dead: bool) -> str:
-    return state if state != "ended" else ("dead" if dead else "cancelled")
 
 
 def _states(row: Row, claims: Iterable[Row]) -> Iterable[tuple[int, str]]:
@@ -160,10 +157,7 @@ def _states(row: Row, claims: Iterable[Row]) -> Iterable[tuple[int, str]]:
     for claim in claims:
         low |= bits_from_text(claim[8]) << claim[2]
         high |= bits_from_text(claim[9]) << claim[2]
-    names = {(0, 0): "held", (1, 0): "done", (0, 1): "ended", (1, 1): "moved"}
-    for offset, seq in enumerate(_seqs(row)):
-        state = names[low >> offset & 1, high >> offset & 1]
-        yield seq, "waiting" if state == "held" and offset >= mark else state
+    yield from zip(_seqs(row), bits.states(row[4], mark, low, high), strict=True)
 
 
 def _pieces(connection: Connection, chunks: set[int]) -> dict[int, tuple[str | None, bytes]]:

@@ -20,7 +20,7 @@ from headrace.adapters.postgres import caller_transactions, decoding, inspecting
 from headrace.adapters.postgres.bus import PostgresBus
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo
+from headrace.adapters.postgres.encoding import Cargo, loss_details, turn_details
 from headrace.adapters.postgres.inboxing import PostgresInbox
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.leases import PostgresLeases
@@ -28,7 +28,6 @@ from headrace.adapters.postgres.ledger import PostgresLedger
 from headrace.adapters.postgres.open_transactions import PostgresTransaction, PostgresTransactions
 from headrace.adapters.postgres.operating import PostgresOperations
 from headrace.adapters.postgres.outboxing import PostgresOutbox
-from headrace.adapters.postgres.rotation import Turn
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.waking import Bells
 from headrace.core.audit import JobAudit
@@ -46,12 +45,15 @@ from headrace.core.jobs import (
     Submitted,
     WorkerView,
 )
+from headrace.core.losses import DEADLINE, WORKER_LOST
 from headrace.core.parcels import Parcel
+from headrace.core.rotation import ALONE_SLICE_MAX, LOWEST_EVERY, SHARE_CHUNKS, Turn
 from headrace.ports.store import Features
 from headrace.ports.transactions import Terms
 
 T = TypeVar("T")
 LANES = 3
+ROTATION = {"lowest_every": LOWEST_EVERY, "alone_slice_max": ALONE_SLICE_MAX, "share_chunks": SHARE_CHUNKS}
 FORGET_EVERY_S = 5.0
 
 
@@ -97,14 +99,14 @@ class PostgresStore(PostgresOperations):
         queues = [f"{want.flow}/{want.stage}" for want in wants]
         turns = [self._turns.setdefault(queue, Turn()) for queue in queues]
         request, unanswered = f"{self._name}.{next(self._requests)}", self._unanswered.pop(worker, [])
-        holder = {**self._holder, "hold_s": hold_s, "request": request}
+        holder = {**self._holder, **ROTATION, "hold_s": hold_s, "request": request}
         values = (
             worker,
             json.dumps({**holder, "unanswered": unanswered} if unanswered else holder),
             queues,
             [want.room for want in wants],
             [want.slice_max for want in wants],
-            json.dumps([turn.told() for turn in turns]),
+            json.dumps([turn_details(turn) for turn in turns]),
         )
         try:
             *slices, last = await self._lanes.write(lambda connection: self._granted(connection, values))
@@ -152,9 +154,9 @@ class PostgresStore(PostgresOperations):
         return Renewed(frozenset(kept), frozenset(ending))
 
     async def sweep(self) -> Swept:
-        lost, wait_s, rang, stopping = await self._call("sweep", (CRASHES_MAX,))
+        lost, wait_s, rang, stopping = await self._call("sweep", (CRASHES_MAX, json.dumps(loss_details(WORKER_LOST))))
         await self._after(rang, stopping)
-        _, rang, stopping = await self._call("expire_externals")
+        _, rang, stopping = await self._call("expire_externals", (json.dumps(loss_details(DEADLINE)),))
         await self._after(rang, stopping)
         if time.monotonic() - self._forgot_at > FORGET_EVERY_S:
             self._forgot_at = time.monotonic()

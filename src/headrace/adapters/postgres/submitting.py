@@ -10,11 +10,11 @@ from typing import Any
 
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo, check_texts, stage_rows
+from headrace.adapters.postgres.encoding import Cargo, stage_rows
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter, Submission, Submitted
-from headrace.core.parcels import Encoded, pack
+from headrace.core.parcels import Encoded, check_keys, pack
 from headrace.core.tally import JobState
 
 Place = tuple[int, int, list[int], int]
@@ -39,7 +39,7 @@ def judged(submission: Submission, found: Sequence[Any]) -> Submitted:
 def body_of(submission: Submission) -> tuple[str, Cargo]:
     """A submission as the account takes it: a description, and the payloads it names."""
     graph, cargo = submission.graph, Cargo()
-    check_texts((submission.key, submission.tenant))
+    check_keys((submission.key, submission.tenant))
     parcels = []
     for parcel in submission.parcels:
         position = _root(graph, parcel.stage)

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
-from headrace.core.parcels import Encoded, Parcel, pack
+from headrace.core.parcels import Encoded, Parcel, check_keys, pack
 
 SEQ_BLOCK = 1024
 
@@ -151,6 +151,7 @@ def carry_on(tx: Transaction, place: Place, items: Items, indexes: Sequence[int]
 
 
 def _insert_payload(tx: Transaction, parcel: Parcel, seqs: Sequence[int] | None) -> int:
+    check_keys(parcel.keys or ())
     chunk = tx.value(
         "chunk_insert",
         payload=parcel.payload,

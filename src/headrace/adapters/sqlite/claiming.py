@@ -1,44 +1,21 @@
 """Claims: whose turn it is, how large a slice is, and what its holder gets to see.
 
-Every handle rotates on its own: the next tenant after the last one served, then that tenant's next job. That is
-one index probe each, however many jobs wait, and no row that all workers write.
+The rotation costs one index probe each for the next tenant and that tenant's next job, however many jobs wait, and
+there is no row that all workers write.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headrace.adapters.sqlite.chunks import read_items, read_payload
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Claim, Grant, Renewed, Want
 from headrace.core.graph import Graph, Kind
-from headrace.core.parcels import PARCEL_ITEMS_MAX
+from headrace.core.rotation import ALONE_SLICE_MAX, SHARE_CHUNKS, Turn, share, shares
 from headrace.core.tally import Tally
-
-LOWEST_EVERY = 8
-TENANTS_REMEMBERED_MAX = 1_000
-ALONE_SLICE_MAX = 32
-SHARE_CHUNKS = 8
-
-
-@dataclass(slots=True)
-class Turn:
-    """A place in the rotation of one queue."""
-
-    claims: int = 0
-    tenant: str = ""
-    jobs: OrderedDict[str, str] = field(default_factory=OrderedDict)
-
-    def served(self, tenant: str, job: str) -> None:
-        self.claims += 1
-        self.tenant = tenant
-        self.jobs[tenant] = job
-        self.jobs.move_to_end(tenant)
-        if len(self.jobs) > TENANTS_REMEMBERED_MAX:
-            self.jobs.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +48,14 @@ def grant(tx: Transaction, turns: dict[str, Turn], holder: Holder, wants: Sequen
     claims: list[Claim] = []
     for want in wants:
         turn = turns.setdefault(f"{want.flow}/{want.stage}", Turn())
-        room, shares = want.room, dict[str, int]()
+        room, left = want.room, dict[str, int]()
         while room > 0:
-            claim = _next_slice(tx, turn, holder, (want, min(room, want.slice_max), live, shares))
+            claim = _next_slice(tx, turn, holder, (want, min(room, want.slice_max), live, left))
             if claim is None:
                 break
             claims.append(claim)
             room -= claim.count
-            shares[claim.job] -= claim.count
+            left[claim.job] -= claim.count
     due_at = tx.value("next_due")
     return Grant(tuple(claims), None if due_at is None else max(0.0, due_at - tx.wall()))
 
@@ -86,10 +63,9 @@ def grant(tx: Transaction, turns: dict[str, Turn], holder: Holder, wants: Sequen
 def _next_slice(
     tx: Transaction, turn: Turn, holder: Holder, limits: tuple[Want, int, int, dict[str, int]]
 ) -> Claim | None:
-    want, size_max, live, shares = limits
+    want, size_max, live, left = limits
     queue = f"{want.flow}/{want.stage}"
-    lowest = turn.claims % LOWEST_EVERY == LOWEST_EVERY - 1
-    priority = tx.value("priority_lowest" if lowest else "priority_highest", queue=queue)
+    priority = tx.value("priority_lowest" if turn.lowest else "priority_highest", queue=queue)
     if priority is None:
         return None
     place = {"queue": queue, "priority": priority}
@@ -100,21 +76,19 @@ def _next_slice(
     row = row or tx.one("chunk_next", tenant=tenant, job="", **place)
     assert row is not None, "a tenant that is ready has a chunk that is ready"
     chunk, job = row
-    if job not in shares:
-        shares[job] = _share(tx, live, {"tenant": tenant, "job": job, **place})
-    if shares[job] <= 0:
+    if job not in left:
+        left[job] = _share(tx, (live, want.room), {"tenant": tenant, "job": job, **place})
+    if left[job] <= 0:
         return None
-    turn.served(tenant, job)
-    return _take(tx, holder, chunk, min(size_max, shares[job]))
+    turn.serve(tenant, job)
+    return _take(tx, holder, chunk, min(size_max, left[job]))
 
 
-def _share(tx: Transaction, live: int, place: dict[str, object]) -> int:
-    """How many items of one job a single call may take, so that the last ones spread over all workers."""
-    if live == 1:
-        return PARCEL_ITEMS_MAX * SHARE_CHUNKS
-    chunks = 2 * live * SHARE_CHUNKS
-    waiting = int(tx.value("chunk_waiting", chunks=chunks, **place))
-    return max(1, -(-waiting // (2 * live)))
+def _share(tx: Transaction, appetite: tuple[int, int], place: dict[str, object]) -> int:
+    live, room = appetite
+    if shares(live) == 1:
+        return room
+    return share(int(tx.value("chunk_waiting", chunks=shares(live) * SHARE_CHUNKS, **place)), live)
 
 
 def _take(tx: Transaction, holder: Holder, chunk: int, size_max: int) -> Claim:

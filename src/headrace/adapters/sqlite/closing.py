@@ -16,12 +16,11 @@ from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.graph import Graph, Kind
-from headrace.core.parcels import Parcel
+from headrace.core.parcels import DELAY_S_MAX, Parcel
 from headrace.core.tally import Tally, state_at_end
 
 CANCELLED_BY_USER = 1
 STOPPED_EARLY = 2
-FOREVER_S = 100 * 365 * 86_400.0
 NIL = b"\xc0"
 
 
@@ -128,7 +127,7 @@ def open_item(tx: Transaction, flags: Flags, generation: int, position: int) -> 
         revokes = tuple(json.loads(letter[1])) if letter[1] else ()
         place, seqs = replace(place, suspect=bool(revokes), revokes=revokes), [int(letter[0])]
     if spec.kind is Kind.EXTERNAL:
-        delay_s = FOREVER_S if spec.deadline_s is None else spec.deadline_s
+        delay_s = DELAY_S_MAX if spec.deadline_s is None else spec.deadline_s
         place = replace(place, delay_s=delay_s, external=True)
     chunk = insert_parcel(tx, place, Parcel(spec.name, NIL, [len(NIL)]), seqs)
     if spec.kind is Kind.EXTERNAL and tx.value("external_arrived", job=flags.job, position=position):

@@ -116,17 +116,13 @@ def _views(tx: Transaction, stage: str, place: tuple[str, int], chunks: tuple[Ro
     for row in (origin, *later):
         own = items if row is origin else read_items(tx, row[0])
         for seq, state, attempt in _states(tx, row, own):
-            if seq in states and state != "moved":
-                states[seq] = (_end(state, (row[1], seq) in dead), attempt)
+            if seq in states and state != bits.MOVED:
+                states[seq] = (bits.state_of(state, (row[1], seq) in dead), attempt)
     starts = [0, *ends[:-1]]
     return [
         ItemView(stage, seq, items.key(index), *states[seq], payload=payload[starts[index] : ends[index]])
         for index, seq in enumerate(seqs)
     ]
-
-
-def _end(state: str, dead: bool) -> str:
-    return state if state != "ended" else ("dead" if dead else "cancelled")
 
 
 def _states(tx: Transaction, row: Row, items: Items) -> Iterable[tuple[int, str, int]]:
@@ -135,12 +131,8 @@ def _states(tx: Transaction, row: Row, items: Items) -> Iterable[tuple[int, str,
     for lo, _, claim_low, claim_high in tx.all("claims_of_chunk", id=chunk):
         low |= bits.from_bytes(claim_low) << lo
         high |= bits.from_bytes(claim_high) << lo
-    names = {(0, 0): "held", (1, 0): "done", (0, 1): "ended", (1, 1): "moved"}
-    for index in range(count):
-        state = names[low >> index & 1, high >> index & 1]
-        if index >= mark and state == "held":
-            state = "waiting"
-        yield items.seqs[index], state, attempt
+    for seq, state in zip(items.seqs, bits.states(count, mark, low, high), strict=True):
+        yield seq, state, attempt
 
 
 def dead_list(tx: Transaction, which: DeadFilter) -> list[DeadView]:

@@ -6,10 +6,9 @@ its chunk, the end of the chunk folds into the stage.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.adapters.sqlite.chunks import (
     Gate,
@@ -27,15 +26,13 @@ from headrace.adapters.sqlite.recording import apply_recorded
 from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
-from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX, Again, Loss, Settled, Settlement
+from headrace.core.claims import Again, Loss, Settled, Settlement
 from headrace.core.graph import Graph
 from headrace.core.losses import WORKER_LOST, Charge
 from headrace.core.parcels import Parcel
-from headrace.core.redaction import clipped
+from headrace.core.retry import groups
 
 REMEMBER_HOLDS = 10
-DUE_GROUPS_MAX = 100
-DUE_STEP_S = 0.1
 
 
 @dataclass(slots=True)
@@ -207,22 +204,15 @@ def _end_dead(tx: Transaction, held: Held, loss: Loss, revokes: Sequence[int]) -
         key=items.key(at),
         reason=loss.reason,
         rule=loss.rule,
-        error=loss.error[:ERROR_CHARS_MAX],
-        fingerprint=fingerprint(loss),
+        error=loss.error,
+        fingerprint=loss.fingerprint,
         attempts=loss.attempts,
         now=tx.wall(),
         depth=held.depth,
         revokes=json.dumps(revokes) if revokes else None,
         payload=payload,
-        traceback=clipped(loss.traceback, TRACEBACK_BYTES_MAX),
+        traceback=loss.traceback,
     )
-
-
-def fingerprint(loss: Loss) -> str:
-    """The same for errors that differ only in numbers, so that failures group."""
-    text = f"{loss.rule}|{loss.error or loss.reason}"
-    shape = "".join("#" if character.isdigit() else character for character in text)
-    return hashlib.sha256(shape.encode()).hexdigest()[:16]
 
 
 def _move_again(tx: Transaction, held: Held, again: Sequence[Again]) -> None:
@@ -231,19 +221,8 @@ def _move_again(tx: Transaction, held: Held, again: Sequence[Again]) -> None:
     if not chosen:
         return
     kept = set(_not_cancelled(tx, held, [entry.index for entry in chosen]))
-    step_s = DUE_STEP_S
-    groups: dict[tuple[int, float], list[int]] = {}
-    while True:
-        groups.clear()
-        for entry in chosen:
-            if entry.index in kept:
-                due = -(-entry.delay_s // step_s) * step_s
-                groups.setdefault((entry.attempt, due), []).append(entry.index)
-        if len(groups) <= DUE_GROUPS_MAX:
-            break
-        step_s *= 4
-    for (attempt, delay_s), indexes in groups.items():
-        _move(tx, held, sorted(indexes), held.place(attempt=attempt, delay_s=delay_s))
+    for group in groups(entry for entry in chosen if entry.index in kept):
+        _move(tx, held, group.indexes, held.place(attempt=group.attempt, delay_s=group.delay_s))
 
 
 def _not_cancelled(tx: Transaction, held: Held, indexes: Sequence[int]) -> list[int]:
@@ -367,7 +346,7 @@ def lose(tx: Transaction, held: Held, judge: Callable[[bool, Sequence[int], int]
     verdict = judge(bool(held.alone and held.step), kept, held.crashes)
     revokes = (*held.revokes, held.fence)
     for index in verdict.dead:
-        _end_dead(tx, held, Loss(index, WORKER_LOST, WORKER_LOST, attempts=held.attempt), revokes)
+        _end_dead(tx, held, replace(WORKER_LOST, index=index, attempts=held.attempt), revokes)
     if verdict.charged:
         _move(tx, held, verdict.charged, held.place(suspect=True, crashes=held.crashes + 1, revokes=revokes))
     if verdict.uncharged:

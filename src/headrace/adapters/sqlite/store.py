@@ -37,6 +37,7 @@ from headrace.core.jobs import (
 )
 from headrace.core.losses import Charge, charge
 from headrace.core.parcels import Parcel
+from headrace.core.rotation import Turn
 from headrace.ports.seams import Clock
 from headrace.ports.store import Features
 
@@ -60,7 +61,7 @@ class SqliteStore:
         self._statements = statements or load_statements()
         self._judge = judge
         self._memory = Memory()
-        self._turns: dict[str, claiming.Turn] = {}
+        self._turns: dict[str, Turn] = {}
         self.features = features or Features(durable=False, many_processes=False)
         beside = Transactions(self._write, self._read, self.on_wake)
         self.outbox, self.inbox, self.bus = SqliteOutbox(beside), SqliteInbox(beside), SqliteBus(beside)

@@ -15,12 +15,13 @@ from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter, Submission, Submitted
-from headrace.core.parcels import Encoded, Parcel, pack
+from headrace.core.parcels import Encoded, Parcel, check_keys, pack
 from headrace.core.tally import JobState
 
 
 def submit(tx: Transaction, submission: Submission) -> Submitted:
     """Open a job, or find the one that this submission opened before."""
+    check_keys((submission.key, submission.tenant))
     before = _before(tx, submission)
     if before is not None:
         drop_staged(tx, submission.job)

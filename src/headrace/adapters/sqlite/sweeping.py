@@ -10,7 +10,7 @@ from headrace.adapters.sqlite.settling import Held, lose
 from headrace.adapters.sqlite.staging import drop_abandoned, drop_chunk
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Swept
-from headrace.core.losses import Charge
+from headrace.core.losses import DEADLINE, Charge
 
 JOBS_KEPT_S = 30 * 86_400.0
 WORKERS_KEPT_S = 3_600.0
@@ -49,16 +49,16 @@ def _die_of_deadline(tx: Transaction, chunk: int, job: str, generation: int, pos
         flow=flow,
         stage=tx.graph(digest).stages[position].name,
         key=None,
-        reason="deadline",
-        rule="deadline_s",
-        error="",
-        fingerprint="deadline",
-        attempts=0,
+        reason=DEADLINE.reason,
+        rule=DEADLINE.rule,
+        error=DEADLINE.error,
+        fingerprint=DEADLINE.fingerprint,
+        attempts=DEADLINE.attempts,
         now=tx.wall(),
         depth=0,
         revokes=None,
         payload=b"\xc0",
-        traceback="",
+        traceback=DEADLINE.traceback,
     )
     end_external(tx, chunk, done=False)
 

@@ -25,6 +25,7 @@ from headrace.testing.contracts.cancelling import CancellingContract
 from headrace.testing.contracts.claiming import ClaimingContract
 from headrace.testing.contracts.closing import ClosingContract
 from headrace.testing.contracts.concurring import ConcurringContract
+from headrace.testing.contracts.decisions import DecisionsContract
 from headrace.testing.contracts.generations import GenerationsContract
 from headrace.testing.contracts.inspecting import InspectingContract
 from headrace.testing.contracts.leader import LeaderContract
@@ -64,6 +65,7 @@ class StoreContract(
     LosingContract,
     ClosingContract,
     SendingContract,
+    DecisionsContract,
     ConcurringContract,
     Benched,
 ):

@@ -69,7 +69,7 @@ SELECT job, generation, stage, seq, key, reason, rule, error, fingerprint, attem
    AND (%(reason)b::text IS NULL OR reason = %(reason)b) AND (%(rule)b::text IS NULL OR rule = %(rule)b)
    AND (%(fingerprint)b::text IS NULL OR fingerprint = %(fingerprint)b)
    AND (%(seq)b::bigint IS NULL OR seq = %(seq)b)
- ORDER BY died_at DESC, job, position, seq LIMIT %(limit)b
+ ORDER BY died_at DESC, job DESC, generation DESC, position DESC, seq DESC LIMIT %(limit)b
 
 -- finishes
 -- The finish lines of a job.

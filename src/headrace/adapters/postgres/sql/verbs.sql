@@ -22,11 +22,11 @@ SELECT * FROM headrace.renew(%b, %b::text::jsonb, %b::bigint[])
 
 -- sweep
 -- End expired claims.
-SELECT * FROM headrace.sweep(%b::bigint::integer)
+SELECT * FROM headrace.sweep(%b::bigint::integer, %b::text::jsonb)
 
 -- expire_externals
 -- End external stages past their deadline.
-SELECT * FROM headrace.expire_externals()
+SELECT * FROM headrace.expire_externals(%b::text::jsonb)
 
 -- forget
 -- Let go of what is no longer asked for.

@@ -29,7 +29,8 @@ SELECT id, job FROM headrace_chunk_state
 -- Waiting items in the first ready chunks of one job's stage: exact when few are left.
 SELECT coalesce(sum(waiting), 0) FROM (
     SELECT count - next AS waiting FROM headrace_chunk_state
-     WHERE ready = 1 AND queue = :queue AND priority = :priority AND tenant = :tenant AND job = :job LIMIT :chunks)
+     WHERE ready = 1 AND queue = :queue AND priority = :priority AND tenant = :tenant AND job = :job
+     ORDER BY id LIMIT :chunks)
 
 -- workers_live
 -- Workers that renewed within their hold time.
