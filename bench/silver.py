@@ -25,8 +25,8 @@ from rig import tell
 from silver_loops import BATCH, raw, row_by_row
 
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
-from headrace_silver.database import open_store
+from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.silver_store import open_store
 
 LOOPS = ("row_by_row", "raw", "headrace")
 BAD_SHARE = 0.05

@@ -7,9 +7,9 @@ from typing import Any
 
 import psycopg
 
-from headrace_silver.judging import judge
-from headrace_silver.rules import RuleSettings
-from headrace_silver.values import Article, Bar, Task
+from headrace_silver.records.judgement import judge
+from headrace_silver.records.rules import RuleSettings
+from headrace_silver.records.values import Article, Bar, Task
 
 BATCH = 500
 THRESHOLD = 10_000

@@ -13,8 +13,8 @@ from silver_account import Queue
 
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver.database import SilverStore, open_store
-from headrace_silver.sqlite import SqliteStore
+from headrace_silver.stores.silver_store import SilverStore, open_store
+from headrace_silver.stores.sqlite.store import SqliteStore
 
 _schemas = count(1)
 

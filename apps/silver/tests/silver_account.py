@@ -16,9 +16,9 @@ from typing import Any
 import psycopg
 from waiting import until
 
-from headrace_silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.database import init_script
-from headrace_silver.postgres import PostgresStore
+from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.stores.silver_store import init_script
 
 WORKER_S_MAX = 60
 NOTED = """

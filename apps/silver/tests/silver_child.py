@@ -7,7 +7,7 @@ import sys
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 
-PRELOADED = ["pytest", "worker.main", "headrace_silver.postgres"]
+PRELOADED = ["pytest", "worker.main", "headrace_silver.stores.postgres.store"]
 
 
 def start_worker(arguments: list[str], environment: dict[str, str], output: str = os.devnull) -> ForkServerProcess:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headrace_silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.database import SilverStore, is_sqlite
-from headrace_silver.putting import put_tasks
-from headrace_silver.record_files import Incoming
-from headrace_silver.rules import RuleSettings
-from headrace_silver.values import TA_BAR
+from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.producer import put_tasks
+from headrace_silver.records.record_files import Incoming
+from headrace_silver.records.rules import RuleSettings
+from headrace_silver.records.values import TA_BAR
+from headrace_silver.stores.silver_store import SilverStore, is_sqlite
 
 
 def bar(symbol: str = "VNM", trade_date: str = "2024-01-02", **changes: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.queues import SimpleQueue
 from typing import Any
 
-PRELOADED = ["pytest", "worker.main", "headrace_silver.sqlite"]
+PRELOADED = ["pytest", "worker.main", "headrace_silver.stores.sqlite.store"]
 
 
 def run_worker(arguments: list[str], environment: dict[str, str], kill_at: int | None) -> tuple[int, int | None]:

@@ -19,8 +19,8 @@ import apsw
 import psycopg
 from psycopg.types.json import set_json_loads
 
-from headrace_silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.database import SilverStore, open_store
+from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.silver_store import SilverStore, open_store
 
 BAR = (
     "symbol trade_date open high low close volume vwap adj_close currency price_multiplier source first_seen_time "

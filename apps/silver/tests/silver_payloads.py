@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from silver_pair import Sent
 from silver_records import ABSENT, ARTICLE, changed
 
-from headrace_silver.values import SA_ARTICLE, TA_BAR
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR
 
 # Stands for a number that json.dumps would not write like this.
 RAW = "\N{SECTION SIGN}"

@@ -13,8 +13,8 @@ from typing import Any
 
 from silver_desk import article, ask, bar, consume, put
 
-from headrace_silver.database import SilverStore
-from headrace_silver.values import SA_ARTICLE
+from headrace_silver.records.values import SA_ARTICLE
+from headrace_silver.stores.silver_store import SilverStore
 
 NOW = datetime(2025, 3, 14, 1, 0, tzinfo=UTC)
 LAST = date(2025, 3, 13)

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from headrace_silver.judging import judge
-from headrace_silver.rules import RuleSettings
-from headrace_silver.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject, Task
+from headrace_silver.records.judgement import judge
+from headrace_silver.records.rules import RuleSettings
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject, Task
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 SEEN = NOW - timedelta(hours=1)

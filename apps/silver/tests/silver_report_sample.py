@@ -8,12 +8,12 @@ from pathlib import Path
 from silver_desk import article, consume, put
 from silver_quality_sample import EXCHANGES, LENGTH, NOW, STOPPED_AFTER, fill, make
 
-from headrace_silver import calendar
-from headrace_silver.database import open_store
-from headrace_silver.market import Market
-from headrace_silver.quality import assess
-from headrace_silver.quality_values import ArticleQuality, Quality, ReportSettings, SymbolQuality
-from headrace_silver.values import SA_ARTICLE
+from headrace_silver.market import calendar
+from headrace_silver.market.price_bands import Market
+from headrace_silver.quality.assessment import assess
+from headrace_silver.quality.values import ArticleQuality, Quality, ReportSettings, SymbolQuality
+from headrace_silver.records.values import SA_ARTICLE
+from headrace_silver.stores.silver_store import open_store
 
 TITLE = "<script>alert('x')</script> Cổ phiếu \u202e tăng trần"
 HOSTILE = "[red]x[/red]\x1b[2J<img src=x onerror=alert(1)>"

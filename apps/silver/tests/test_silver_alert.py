@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from silver_desk import bar, consume, put
 
-from headrace_silver import alerts, calendar
-from headrace_silver.database import SilverStore
+from headrace_silver.market import calendar
+from headrace_silver.quality import late_symbols
+from headrace_silver.stores.silver_store import SilverStore
 
 MORNING = datetime(2025, 3, 14, 1, 0, tzinfo=UTC)
 LAST_BARS = {
@@ -30,12 +31,12 @@ def store(silver_store: SilverStore) -> SilverStore:
     return silver_store
 
 
-def behind(found: alerts.Late) -> dict[str, int]:
+def behind(found: late_symbols.Late) -> dict[str, int]:
     return {entry.symbol: entry.behind for entry in found.late}
 
 
 def test_the_latest_come_first_and_those_that_stopped_stand_apart(store: SilverStore) -> None:
-    found = alerts.late(store, MORNING)
+    found = late_symbols.late(store, MORNING)
     assert found.day == date(2025, 3, 13)
     assert list(behind(found).items()) == [("DDD", 20), ("CCC", 4), ("BBB", 1)]
     assert [(entry.symbol, entry.behind) for entry in found.stopped] == [("EEE", 21)]
@@ -44,38 +45,38 @@ def test_the_latest_come_first_and_those_that_stopped_stand_apart(store: SilverS
 
 
 def test_a_day_is_due_only_when_its_session_is_over(store: SilverStore) -> None:
-    noon = alerts.late(store, datetime(2025, 3, 14, 5, 0, tzinfo=UTC))
-    evening = alerts.late(store, datetime(2025, 3, 14, 8, 0, tzinfo=UTC))
+    noon = late_symbols.late(store, datetime(2025, 3, 14, 5, 0, tzinfo=UTC))
+    evening = late_symbols.late(store, datetime(2025, 3, 14, 8, 0, tzinfo=UTC))
     assert "AAA" not in behind(noon)
     assert behind(evening)["AAA"] == 1
     assert "FFF" not in behind(evening)
 
 
 def test_a_few_days_of_grace_can_be_given(store: SilverStore) -> None:
-    assert behind(alerts.late(store, MORNING, days=2)) == {"DDD": 20, "CCC": 4}
-    assert behind(alerts.late(store, MORNING, days=5, stopped_after=10)) == {}
-    assert alerts.late(store, MORNING, days=5, stopped_after=10).ok
+    assert behind(late_symbols.late(store, MORNING, days=2)) == {"DDD": 20, "CCC": 4}
+    assert behind(late_symbols.late(store, MORNING, days=5, stopped_after=10)) == {}
+    assert late_symbols.late(store, MORNING, days=5, stopped_after=10).ok
 
 
 def test_no_bar_at_all_is_not_in_order(silver_store: SilverStore) -> None:
-    found = alerts.late(silver_store, MORNING)
+    found = late_symbols.late(silver_store, MORNING)
     assert (found.known, found.late, found.ok) == (0, [], False)
 
 
 def test_nobody_is_late_on_the_morning_after_the_holidays(silver_store: SilverStore) -> None:
     put(silver_store, [bar("AAA", "2025-01-24")])
     consume(silver_store)
-    assert alerts.late(silver_store, datetime(2025, 2, 3, 1, 0, tzinfo=UTC)).ok
-    assert not alerts.late(silver_store, datetime(2025, 2, 4, 1, 0, tzinfo=UTC)).ok
+    assert late_symbols.late(silver_store, datetime(2025, 2, 3, 1, 0, tzinfo=UTC)).ok
+    assert not late_symbols.late(silver_store, datetime(2025, 2, 4, 1, 0, tzinfo=UTC)).ok
 
 
 def test_beyond_the_holiday_table_that_is_said(silver_store: SilverStore) -> None:
-    [note] = alerts.late(silver_store, datetime(2031, 2, 4, 1, 0, tzinfo=UTC)).notes
+    [note] = late_symbols.late(silver_store, datetime(2031, 2, 4, 1, 0, tzinfo=UTC)).notes
     assert "does not reach 2031" in note
 
 
 def test_the_document_has_stable_keys(store: SilverStore) -> None:
-    told = json.loads(json.dumps(alerts.document(alerts.late(store, MORNING))))
+    told = json.loads(json.dumps(late_symbols.document(late_symbols.late(store, MORNING))))
     assert told == {
         "ok": False,
         "day": "2025-03-13",
@@ -91,6 +92,6 @@ def test_the_document_has_stable_keys(store: SilverStore) -> None:
 
 
 def test_days_behind_are_trading_days(store: SilverStore) -> None:
-    for entry in alerts.late(store, MORNING).late:
+    for entry in late_symbols.late(store, MORNING).late:
         days = calendar.trading_days(entry.last_day + timedelta(days=1), date(2025, 3, 13))
         assert entry.behind == len(days)

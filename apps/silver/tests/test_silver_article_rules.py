@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from silver_records import ABSENT, ARTICLE, NOT_TEXT, NOW, SEEN, UNHURRIED, article, bar, changed, judged, rule_of
 
-from headrace_silver.values import SA_ARTICLE, Article, Bar, Reject
+from headrace_silver.records.values import SA_ARTICLE, Article, Bar, Reject
 
 
 @pytest.mark.parametrize(

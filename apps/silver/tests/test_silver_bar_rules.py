@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from silver_records import ABSENT, BAR, NOT_TEXT, UNHURRIED, bar, changed, judged, rule_of
 
-from headrace_silver.values import TA_BAR, Bar, Reject
+from headrace_silver.records.values import TA_BAR, Bar, Reject
 
 NOT_NUMBERS = [
     ABSENT,

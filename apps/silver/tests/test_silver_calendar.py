@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace_silver import calendar
+from headrace_silver.market import calendar
 
 CLOSED = """
 2019-04-29 2020-01-23 2020-04-02 2021-05-03 2022-01-03 2022-09-01 2023-01-20 2023-05-03 2023-09-01

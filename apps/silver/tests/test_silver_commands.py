@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from silver_desk import article, ask, bar, lines
 
-from headrace_silver.database import FLAG, open_store
-from headrace_silver.flagging import PAUSE_S_MAX, wait_until_off
-from headrace_silver.opening import EMBEDDED, url_of
-from headrace_silver.rules import RULES
+from headrace_silver.commands.opened_stores import EMBEDDED, url_of
+from headrace_silver.queue.backlog_flag import PAUSE_S_MAX, wait_until_off
+from headrace_silver.records.rules import RULES
+from headrace_silver.stores.silver_store import FLAG, open_store
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Silver = Callable[..., Any]

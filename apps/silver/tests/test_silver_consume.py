@@ -11,9 +11,9 @@ import pytest
 from silver_account import Queue, article, bar, consume
 
 from headrace.errors import HeadraceError
-from headrace_silver.consuming import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.database import open_store
-from headrace_silver.postgres import PostgresStore
+from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.stores.silver_store import open_store
 
 
 def test_a_bar_is_overwritten_and_keeps_the_oldest_time_it_was_seen(queue: Queue) -> None:

@@ -18,10 +18,10 @@ import pytest
 from silver_desk import article, bar, consume, put
 
 from headrace.errors import CallerError, OperatorError
-from headrace_silver import exporting
-from headrace_silver.database import SilverStore, open_store
-from headrace_silver.exporting import TABLES, Table, batches, export
-from headrace_silver.values import SA_ARTICLE
+from headrace_silver.quality import parquet_export
+from headrace_silver.quality.parquet_export import TABLES, Table, batches, export
+from headrace_silver.records.values import SA_ARTICLE
+from headrace_silver.stores.silver_store import SilverStore, open_store
 
 ODD = [0.1 + 0.2, 5e-324, 1.7976931348623157e308, 1 / 3, 23.45]
 
@@ -190,10 +190,10 @@ def test_without_pyarrow_the_line_that_installs_it_is_named() -> None:
         "        if name.split('.')[0] == 'pyarrow':\n"
         "            raise ModuleNotFoundError(name='pyarrow')\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from headrace_silver import exporting\n"
+        "from headrace_silver.quality import parquet_export\n"
         "from headrace.errors import MissingExtra\n"
         "try:\n"
-        "    exporting.export(None, None)\n"
+        "    parquet_export.export(None, None)\n"
         "except MissingExtra as error:\n"
         "    print(error.hint)\n"
     )
@@ -203,5 +203,5 @@ def test_without_pyarrow_the_line_that_installs_it_is_named() -> None:
 
 def test_progress_is_told_by_rows(embedded: SilverStore, tmp_path: Path) -> None:
     told: list[tuple[str, int]] = []
-    exporting.export(embedded, tmp_path, ["bars"], lambda table, rows: told.append((table, rows)))
+    parquet_export.export(embedded, tmp_path, ["bars"], lambda table, rows: told.append((table, rows)))
     assert told == [("bars", 12)]

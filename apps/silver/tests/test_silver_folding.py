@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from silver_records import UNHURRIED
 
-from headrace_silver.folding import fold_articles, fold_bars
-from headrace_silver.values import Article, Bar
+from headrace_silver.records.folds import fold_articles, fold_bars
+from headrace_silver.records.values import Article, Bar
 
 Row = dict[str, Any]
 BAR_OVERWRITES = ("open", "high", "low", "close", "volume", "vwap", "adj_close", "source", "content_hash")

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from silver_records import ABSENT, ARTICLE, BAR, NOW, SEEN, UNHURRIED, article, bar, changed, judged, rule_of
 
-from headrace_silver.judging import judge
-from headrace_silver.rules import RULES, RuleSettings
-from headrace_silver.showing import shown
-from headrace_silver.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject, Task
+from headrace_silver.records.judgement import judge
+from headrace_silver.records.rules import RULES, RuleSettings
+from headrace_silver.records.shown_text import shown
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject, Task
 
 KINDS = {"ta_payload": (TA_BAR, BAR), "sa_payload": (SA_ARTICLE, ARTICLE)}
 WHOLE_BAR = {

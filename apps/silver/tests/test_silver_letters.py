@@ -13,12 +13,12 @@ import pytest
 from silver_desk import article, ask, bar, consume, put
 
 from headrace.errors import CallerError, NotFound
-from headrace_silver.database import SilverStore, open_store
-from headrace_silver.letter_files import write_letters
-from headrace_silver.letters import LetterFilter, counts, newest, one, redrive
-from headrace_silver.putting import put_file
-from headrace_silver.record_files import Reading
-from headrace_silver.values import SA_ARTICLE
+from headrace_silver.queue.dead_letters import LetterFilter, counts, newest, one, redrive
+from headrace_silver.queue.letter_files import write_letters
+from headrace_silver.queue.producer import put_file
+from headrace_silver.records.record_files import Reading
+from headrace_silver.records.values import SA_ARTICLE
+from headrace_silver.stores.silver_store import SilverStore, open_store
 
 EVERY = 1_000_000
 WIDE = "^[A-Z0-9]{3,8}$"

@@ -9,8 +9,8 @@ from silver_desk import ask, bar, consume, put
 
 from headrace.errors import Unknown, Unreachable
 from headrace.testing.rig.proxy import Proxy
-from headrace_silver.database import SilverStore, open_store
-from headrace_silver.letters import LetterFilter, redrive
+from headrace_silver.queue.dead_letters import LetterFilter, redrive
+from headrace_silver.stores.silver_store import SilverStore, open_store
 
 WAITING = "SELECT count(*) FROM task_q WHERE status = 'ready'"
 

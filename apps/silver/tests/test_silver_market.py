@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import CallerError
-from headrace_silver import market
-from headrace_silver.market import HNX, HOSE, UPCOM, Candidate, Market, judge_band, tick
+from headrace_silver.market import price_bands
+from headrace_silver.market.price_bands import HNX, HOSE, UPCOM, Candidate, Market, judge_band, tick
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_the_step_follows_the_exchange_the_kind_and_the_price(
 def test_a_price_in_thousands_is_on_its_step_when_it_is_multiplied(steps: int, exchange: str) -> None:
     price = steps * tick(exchange, "VNM", 1)
     price -= price % tick(exchange, "VNM", price)
-    assert market.is_on_tick(exchange, "VNM", price / 1000 * 1000.0)
-    assert not market.is_on_tick(exchange, "VNM", (price + 3) / 1000 * 1000.0)
+    assert price_bands.is_on_tick(exchange, "VNM", price / 1000 * 1000.0)
+    assert not price_bands.is_on_tick(exchange, "VNM", (price + 3) / 1000 * 1000.0)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_cheap_share_may_move_by_one_step() -> None:
 
 
 def test_a_share_that_was_suspended_for_long_has_a_wider_band() -> None:
-    assert not judge_band(HOSE, Candidate("VNM", 10_000, 8_000, 12_000, market.SUSPENDED_DAYS + 1))
-    assert judge_band(HOSE, Candidate("VNM", 10_000, 8_000, 12_100, market.SUSPENDED_DAYS + 1))
+    assert not judge_band(HOSE, Candidate("VNM", 10_000, 8_000, 12_000, price_bands.SUSPENDED_DAYS + 1))
+    assert judge_band(HOSE, Candidate("VNM", 10_000, 8_000, 12_100, price_bands.SUSPENDED_DAYS + 1))
 
 
 def test_over_days_without_a_bar_the_bands_add_up() -> None:
@@ -95,7 +95,7 @@ def test_an_unknown_exchange_is_refused() -> None:
 def test_exchanges_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "exchanges.csv"
     path.write_text("\ufeffsymbol,exchange\nSHS,hnx\n\nBSR, UPCOM \n", "utf-8")
-    assert market.read_exchanges(path) == {"SHS": HNX, "BSR": UPCOM}
+    assert price_bands.read_exchanges(path) == {"SHS": HNX, "BSR": UPCOM}
 
 
 @pytest.mark.parametrize("line", ["SHS,NASDAQ", "SHS"])
@@ -103,9 +103,9 @@ def test_a_line_that_names_no_exchange_is_named_itself(tmp_path: Path, line: str
     path = tmp_path / "exchanges.csv"
     path.write_text(f"VNM,HOSE\n{line}\n", "utf-8")
     with pytest.raises(CallerError, match="line 2 of"):
-        market.read_exchanges(path)
+        price_bands.read_exchanges(path)
 
 
 def test_a_file_that_is_not_there_is_the_callers_error(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="cannot be read"):
-        market.read_exchanges(tmp_path / "none.csv")
+        price_bands.read_exchanges(tmp_path / "none.csv")

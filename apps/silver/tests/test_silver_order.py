@@ -11,12 +11,12 @@ import psycopg
 from silver_account import Queue, bar, consume
 from silver_counting_proxy import CountingProxy
 
-from headrace_silver.consuming import Mode
-from headrace_silver.judging import judge
-from headrace_silver.postgres import PostgresStore
-from headrace_silver.postgres_statements import statement
-from headrace_silver.rules import RuleSettings
-from headrace_silver.values import Judged, Task
+from headrace_silver.queue.consumer import Mode
+from headrace_silver.records.judgement import judge
+from headrace_silver.records.rules import RuleSettings
+from headrace_silver.records.values import Judged, Task
+from headrace_silver.stores.postgres.statements import statement
+from headrace_silver.stores.postgres.store import PostgresStore
 
 
 def test_urgent_and_old_tasks_go_first(queue: Queue) -> None:

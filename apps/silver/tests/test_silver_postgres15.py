@@ -11,11 +11,11 @@ from silver_account import Queue, article, bar
 
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver import letters
-from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
-from headrace_silver.postgres import PostgresStore
-from headrace_silver.quality import assess
-from headrace_silver.quality_values import ReportSettings
+from headrace_silver.quality.assessment import assess
+from headrace_silver.quality.values import ReportSettings
+from headrace_silver.queue import dead_letters
+from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.postgres.store import PostgresStore
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_postgres_15_takes_it_all(queue15: Queue) -> None:
     consumed = Consumer(store, ConsumeSettings(4), Mode.DRAIN, line=lambda _: None).run()
     assert (consumed.bars, consumed.articles, consumed.rejects, consumed.revisions) == (29, 1, 2, 1)
     assert store.holder() is None
-    assert letters.redrive(store, letters.LetterFilter(rule="ta_symbol"), 10).ready == 1
+    assert dead_letters.redrive(store, dead_letters.LetterFilter(rule="ta_symbol"), 10).ready == 1
     assert assess(store, datetime.now(UTC), ReportSettings()).symbols
     store.close()
     assert len(queue15.ready()) == 1

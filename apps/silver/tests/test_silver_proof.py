@@ -16,7 +16,7 @@ from silver_counting_proxy import CountingProxy
 from silver_foreign_consumer import consume as foreign_consume
 
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver.consuming import Mode
+from headrace_silver.queue.consumer import Mode
 from worker.main import main
 
 # `make torture` asks for many times as much.

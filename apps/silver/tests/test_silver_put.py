@@ -16,10 +16,10 @@ import pytest
 from silver_desk import article, ask, bar, consume, lines
 
 from headrace.errors import CallerError
-from headrace_silver.database import SilverStore, open_store
-from headrace_silver.putting import put_file, put_tasks
-from headrace_silver.record_files import BrokenLine, Incoming, Reading, format_of, read_tasks
-from headrace_silver.values import SA_ARTICLE, TA_BAR
+from headrace_silver.queue.producer import put_file, put_tasks
+from headrace_silver.records.record_files import BrokenLine, Incoming, Reading, format_of, read_tasks
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR
+from headrace_silver.stores.silver_store import SilverStore, open_store
 
 QUEUE = "SELECT task_type, priority, status FROM task_q ORDER BY id"
 

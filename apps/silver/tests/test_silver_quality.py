@@ -12,10 +12,9 @@ from silver_desk import ask, bar, consume, put
 from silver_quality_sample import CLOSED, DAYS, EXCHANGES, LENGTH, NOW, STOPPED_AFTER, Sample, fill, make, recount
 
 from headrace.errors import CallerError
-from headrace_silver.database import SilverStore, init_script, open_store
-from headrace_silver.market import Market
-from headrace_silver.quality import assess
-from headrace_silver.quality_values import (
+from headrace_silver.market.price_bands import Market
+from headrace_silver.quality.assessment import assess
+from headrace_silver.quality.values import (
     MISSING,
     NOTHING,
     PRESENT,
@@ -25,7 +24,8 @@ from headrace_silver.quality_values import (
     ReportSettings,
     SymbolQuality,
 )
-from headrace_silver.reporting_text import spans
+from headrace_silver.report.text import spans
+from headrace_silver.stores.silver_store import SilverStore, init_script, open_store
 
 SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, Market("HOSE", EXCHANGES))
 

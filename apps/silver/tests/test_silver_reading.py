@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from silver_records import UNHURRIED
 
-from headrace_silver.reading import BIGINT_MAX, date_of, language_of, number_of, time_of, whole_number_of
+from headrace_silver.records.payload_values import BIGINT_MAX, date_of, language_of, number_of, time_of, whole_number_of
 
 NOON = datetime(2026, 3, 1, 12, 30, 15, tzinfo=UTC)
 offsets = st.integers(min_value=-15 * 60, max_value=15 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -14,10 +14,10 @@ from rich.console import Console
 from silver_quality_sample import DAYS, LENGTH
 from silver_report_sample import large, small
 
-from headrace_silver import reporting, reporting_marks
-from headrace_silver.quality_values import ArticleQuality, Quality, SymbolQuality
-from headrace_silver.reporting_html import page
-from headrace_silver.reporting_text import duration, headline, percent, plain, runs
+from headrace_silver.quality.values import ArticleQuality, Quality, SymbolQuality
+from headrace_silver.report import figures, terminal
+from headrace_silver.report.page import page
+from headrace_silver.report.text import duration, headline, percent, plain, runs
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +50,21 @@ class Tags(HTMLParser):
         return [attributes for tag, attributes in self.found if tag in names]
 
 
-def terminal(quality: Quality) -> str:
+def on_terminal(quality: Quality) -> str:
     printed = io.StringIO()
-    reporting.show(quality, Console(file=printed, width=200, force_terminal=True, highlight=False))
+    terminal.show(quality, Console(file=printed, width=200, force_terminal=True, highlight=False))
     return printed.getvalue()
 
 
 def test_the_terminal_says_first_what_is_wrong(quality: Quality) -> None:
-    lines = terminal(quality).splitlines()
+    lines = on_terminal(quality).splitlines()
     assert "3 of 11 symbols are late" in lines[0]
     assert "18 tasks were rejected" in lines[0]
     assert "60 trading days" in lines[1]
 
 
 def test_the_terminal_shows_who_is_late_what_is_missing_and_why_it_was_refused(quality: Quality) -> None:
-    words = terminal(quality)
+    words = on_terminal(quality)
     for expected in (
         "LAT",
         "2025-03-11",
@@ -80,13 +80,13 @@ def test_the_terminal_shows_who_is_late_what_is_missing_and_why_it_was_refused(q
 
 
 def test_text_from_strangers_steers_no_terminal(quality: Quality) -> None:
-    words = terminal(quality)
+    words = on_terminal(quality)
     assert "[red]x[/red]�[2J<img" in words
     assert "\x1b[2J" not in words
 
 
 def test_the_document_is_json_and_says_the_same(quality: Quality) -> None:
-    told = json.loads(json.dumps(reporting.document(quality)))
+    told = json.loads(json.dumps(terminal.document(quality)))
     assert told["ok"] is False
     assert told["late"] == ["EDG", "LAT", "LTE"]
     assert told["stopped"] == ["GON", "OLD"]
@@ -139,7 +139,7 @@ def test_marks_say_their_days(text: str) -> None:
 
 def test_a_strip_covers_exactly_the_days_that_have_a_bar() -> None:
     entry = SymbolQuality("VNM", "HOSE", DAYS[0], DAYS[-1], 0, False, "  pprmmw ")
-    strip = reporting_marks.Strips(DAYS).strip(entry)
+    strip = figures.Strips(DAYS).strip(entry)
     assert 'class="p" d="M2 5h3m2 0h1"' in strip
     assert 'class="m" d="M5 0h2v10h-2z"' in strip
     assert 'class="r" d="M4 5h1v5h-1z"' in strip
@@ -150,14 +150,14 @@ def test_a_strip_covers_exactly_the_days_that_have_a_bar() -> None:
 def test_a_page_of_the_whole_market_stays_small() -> None:
     text = "".join(page(large(1_600, 250)))
     assert len(text.encode()) < 5_000_000
-    assert text.count("<title>") <= reporting_marks.TITLES_MAX + 1
+    assert text.count("<title>") <= figures.TITLES_MAX + 1
     assert text.count('class="strip"') == 1_600
 
 
 def test_an_empty_store_has_a_page_and_a_terminal(quality: Quality) -> None:
     empty = replace(quality, symbols=[], band_breaks=[], rejects=[], articles=ArticleQuality(), notes=[])
     assert "There is no bar yet." in "".join(page(empty))
-    assert "There is no bar yet." in terminal(empty)
+    assert "There is no bar yet." in on_terminal(empty)
 
 
 def test_all_is_well_is_said_as_well(quality: Quality) -> None:
@@ -176,10 +176,10 @@ def test_a_page_is_replaced_at_once_or_not_at_all(quality: Quality, tmp_path: Pa
     path.write_text("old")
     broken = replace(quality, days=[])
     with pytest.raises(IndexError):
-        reporting.write_html(broken, path)
+        terminal.write_html(broken, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    reporting.write_html(quality, path)
+    terminal.write_html(quality, path)
     assert path.read_text("utf-8").startswith("<!doctype html>")
     assert list(tmp_path.iterdir()) == [path]
     assert path.stat().st_mode & 0o600 == 0o600

@@ -14,8 +14,8 @@ from silver_report_sample import HOSTILE, large, small
 
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
-from headrace_silver import reporting
-from headrace_silver.quality_values import Quality
+from headrace_silver.quality.values import Quality
+from headrace_silver.report import terminal
 
 BROWSER_S_MAX = 60
 # The page stands in frames of a phone's and a desk's width; a window of the browser cannot be that narrow.
@@ -80,7 +80,7 @@ def frames(chromium: str, folder: Path, *widths: int) -> tuple[list[dict[str, An
 def test_the_page_fits_a_phone_and_a_desk_and_complains_of_nothing(
     chromium: str, tmp_path: Path, quality: Quality
 ) -> None:
-    reporting.write_html(quality, tmp_path / "report.html")
+    terminal.write_html(quality, tmp_path / "report.html")
     answers, said = frames(chromium, tmp_path, 360, 1280)
     assert said == ""
     for answer, width in zip(answers, (360, 1280), strict=True):
@@ -93,7 +93,7 @@ def test_the_page_fits_a_phone_and_a_desk_and_complains_of_nothing(
 
 
 def test_a_page_of_the_whole_market_opens(chromium: str, tmp_path: Path) -> None:
-    reporting.write_html(large(1_600, 250), tmp_path / "report.html")
+    terminal.write_html(large(1_600, 250), tmp_path / "report.html")
     answers, said = frames(chromium, tmp_path, 360)
     assert said == ""
     assert [answer["rows"] for answer in answers] == [1_600]

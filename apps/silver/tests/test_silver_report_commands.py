@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from silver_desk import bar, consume, put
 
-from headrace_silver import calendar
-from headrace_silver.database import open_store
+from headrace_silver.market import calendar
+from headrace_silver.stores.silver_store import open_store
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from silver_records import ARTICLE, BAR, UNHURRIED, article, bar, changed, judged, rule_of
 
 from headrace.errors import CallerError
-from headrace_silver.rules import ARTICLE_RULES, BAR_RULES, RULES, RuleSettings
-from headrace_silver.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject
+from headrace_silver.records.rules import ARTICLE_RULES, BAR_RULES, RULES, RuleSettings
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Article, Bar, Reject
 
 
 def test_the_ids_are_the_specification_s_in_its_order() -> None:

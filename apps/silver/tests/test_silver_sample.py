@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from silver_desk import ask
 
-from headrace_silver.calendar import CLOSES_AT, VIETNAM, is_trading_day, last_closed_day
-from headrace_silver.checks import TEXT_CHARS_MIN
-from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
-from headrace_silver.database import SilverStore
-from headrace_silver.judging import judge
-from headrace_silver.market import BANDS, HOSE, is_on_tick
-from headrace_silver.putting import put_tasks
-from headrace_silver.record_files import Reading, read_tasks
-from headrace_silver.rules import RULES, RuleSettings
-from headrace_silver.sample_files import incoming, write_folder
-from headrace_silver.sampling import Plan, Sample, known_labels, sample
-from headrace_silver.sampling_words import ODD_TICKERS
-from headrace_silver.values import SA_ARTICLE, TA_BAR, Task
+from headrace_silver.market.calendar import CLOSES_AT, VIETNAM, is_trading_day, last_closed_day
+from headrace_silver.market.price_bands import BANDS, HOSE, is_on_tick
+from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.producer import put_tasks
+from headrace_silver.records.judgement import judge
+from headrace_silver.records.record_files import Reading, read_tasks
+from headrace_silver.records.rule_checks import TEXT_CHARS_MIN
+from headrace_silver.records.rules import RULES, RuleSettings
+from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Task
+from headrace_silver.sample.files import incoming, write_folder
+from headrace_silver.sample.generator import Plan, Sample, known_labels, sample
+from headrace_silver.sample.words import ODD_TICKERS
+from headrace_silver.stores.silver_store import SilverStore
 
 LAST = date(2026, 1, 30)
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from silver_pair import Pair, Sent, pair_of
 from silver_payloads import every_pair, sent
 
-from headrace_silver.consuming import ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumeSettings, Mode
 
 # `make torture` asks for many times as much.
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))

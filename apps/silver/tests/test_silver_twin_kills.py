@@ -17,7 +17,7 @@ import pytest
 from silver_account import Queue, article, bar
 from silver_embedded_child import run_worker
 
-from headrace_silver.database import open_store
+from headrace_silver.stores.silver_store import open_store
 
 # `make torture` asks for many times as much.
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))

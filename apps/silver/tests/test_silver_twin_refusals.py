@@ -11,8 +11,8 @@ import pytest
 from silver_account import article, bar
 
 from headrace.errors import HeadraceError, StoreFull
-from headrace_silver.sqlite import SqliteStore
-from headrace_silver.values import Article, Bar, Judged
+from headrace_silver.records.values import Article, Bar, Judged
+from headrace_silver.stores.sqlite.store import SqliteStore
 
 SEEN = datetime(2024, 3, 1, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 import pytest
 
-from headrace_silver.database import init_script, statements
-from headrace_silver.sqlite_statements import creating, statement
+from headrace_silver.stores.silver_store import init_script, statements
+from headrace_silver.stores.sqlite.statements import creating, statement
 
 # How a batch is written is each database's own affair; all that tools and reports ask for has to be in both.
 OWN = ("consume", "silver", "init")

@@ -20,15 +20,15 @@ from silver_account import article, bar, worker_environment, worker_line
 from waiting import until
 
 from headrace.errors import CallerError, SchemaMismatch, Unreachable, UnsafeStore
-from headrace_silver.consuming import LOCK_BUSY, Consumer, ConsumeSettings, Mode
-from headrace_silver.database import open_store
-from headrace_silver.sqlite import SqliteStore
+from headrace_silver.queue.consumer import LOCK_BUSY, Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.silver_store import open_store
+from headrace_silver.stores.sqlite.store import SqliteStore
 
 SEEN = datetime(2024, 3, 1, 12, tzinfo=UTC)
 PUT = "INSERT INTO task_q (task_type, payload, first_seen) VALUES (?, ?, ?)"
 HOLDER = """
 import sys
-from headrace_silver.database import open_store
+from headrace_silver.stores.silver_store import open_store
 store = open_store(sys.argv[1])
 print(store.lock(), flush=True)
 sys.stdin.read()

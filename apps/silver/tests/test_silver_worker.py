@@ -18,9 +18,9 @@ from waiting import until
 
 from headrace.errors import CallerError, Unreachable
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver.consuming import ConsumeSettings
-from headrace_silver.postgres import PostgresStore
-from headrace_silver.values import Judged
+from headrace_silver.queue.consumer import ConsumeSettings
+from headrace_silver.records.values import Judged
+from headrace_silver.stores.postgres.store import PostgresStore
 from worker.main import main
 
 ROOT = Path(__file__).resolve().parents[1]

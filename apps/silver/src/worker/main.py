@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from headrace.errors import CallerError, HeadraceError
-from headrace_silver.consuming import Consumer, ConsumeSettings, Mode
-from headrace_silver.database import open_store
+from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.stores.silver_store import open_store
 
 COMMAND = "silver_consume"
 MODES = {(): Mode.ONE, ("--drain",): Mode.DRAIN, ("--follow",): Mode.FOLLOW}

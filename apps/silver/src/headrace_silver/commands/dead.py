@@ -1,0 +1,214 @@
+"""`headrace silver dead …`: letters of tasks that died, and the way back."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.commands import Exit, of
+from headrace.errors import CallerError
+from headrace_silver.commands.opened_stores import opened_store
+
+if TYPE_CHECKING:
+    from headrace_silver.queue.dead_letters import Letter, LetterCount, LetterFilter, Redriven
+
+app = typer.Typer(
+    name="dead", help="Dead letters: counts, list, show, export, redrive.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Reason = Annotated[str | None, typer.Option(help="Only sanity_fail, unknown_task_type or exception.")]
+Rule = Annotated[str | None, typer.Option(help="Only with this rule.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from this moment on; without a zone it is UTC.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before this moment.")]
+Ids = Annotated[list[int] | None, typer.Option("--id", help="Only this letter; repeatable.")]
+Every = Annotated[bool, typer.Option("--all", help="Also letters that were redriven or have a later one.")]
+Limit = Annotated[int, typer.Option(min=1, help="At most this many.")]
+
+
+def register(tree: typer.Typer) -> None:
+    tree.add_typer(app)
+
+
+@app.command()
+def counts(  # noqa: PLR0913 - the parameters of a command are its options
+    context: typer.Context,
+    reason: Reason = None,
+    rule: Rule = None,
+    since: Since = None,
+    until: Until = None,
+    every: Every = False,
+) -> None:
+    """Count open letters by reason and rule."""
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    with opened_store(session) as store:
+        found = dead_letters.counts(store, _which(reason, rule, since, until, every=every))
+    session.answer([_count_document(each) for each in found], lambda console: _show_counts(console, found))
+
+
+@app.command("list")
+def list_letters(  # noqa: PLR0913 - the parameters of a command are its options
+    context: typer.Context,
+    reason: Reason = None,
+    rule: Rule = None,
+    since: Since = None,
+    until: Until = None,
+    ids: Ids = None,
+    every: Every = False,
+    limit: Limit = 100,
+) -> None:
+    """List open letters, newest first."""
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    with opened_store(session) as store:
+        found = list(dead_letters.newest(store, _which(reason, rule, since, until, ids, every), limit))
+    session.answer(
+        [dead_letters.letter_document(each) for each in found], lambda console: _show_letters(console, found)
+    )
+
+
+@app.command()
+def show(context: typer.Context, letter: Annotated[int, typer.Argument(metavar="ID", help="Which letter.")]) -> None:
+    """Show one letter in full, with its rule and what its task is now."""
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    with opened_store(session) as store:
+        found, task_type, status = dead_letters.one(store, letter)
+    document = {**dead_letters.letter_document(found), "task_type": task_type or found.kind, "status": status}
+    session.answer(document, lambda console: _show_letter(console, document))
+
+
+@app.command()
+def export(  # noqa: PLR0913 - the parameters of a command are its options
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Ends with .jsonl or .csv, also .gz; - is stdout.")],
+    reason: Reason = None,
+    rule: Rule = None,
+    since: Since = None,
+    until: Until = None,
+    ids: Ids = None,
+    every: Every = False,
+) -> None:
+    """Write open letters with their payloads to a file.
+
+    A file of JSON lines can be corrected by hand and put again with `headrace silver put`.
+    """
+    from headrace_silver.queue import dead_letters
+    from headrace_silver.queue.letter_files import write_letters
+
+    session = of(context)
+    with opened_store(session) as store:
+        count = write_letters(file, dead_letters.newest(store, _which(reason, rule, since, until, ids, every)))
+    if file != "-":
+        session.answer({"file": file, "letters": count}, lambda console: console.print(f"{count:,} letters in {file}"))
+
+
+@app.command()
+def redrive(  # noqa: PLR0913 - the parameters of a command are its options
+    context: typer.Context,
+    reason: Reason = None,
+    rule: Rule = None,
+    since: Since = None,
+    until: Until = None,
+    ids: Ids = None,
+    limit: Limit = 1_000_000,
+    yes: Annotated[bool, typer.Option("--yes", help="Every letter: needed when nothing else narrows it.")] = False,
+) -> int:
+    """Make the tasks of open letters ready again, oldest first, in one transaction.
+
+    Letters that were redriven are not redriven again. Exit code 1 if a letter could not be helped.
+    """
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    which = _which(reason, rule, since, until, ids)
+    if not which.narrows and not yes:
+        # A verb without a filter is more often a slip than a wish.
+        raise CallerError("nothing narrows down which letters", "name --rule, --reason, --since, … or say --yes")
+    with opened_store(session) as store:
+        done = dead_letters.redrive(store, which, limit)
+    left = [{"letter": letter, "why": why} for letter, why in done.left]
+    document = {"redriven": done.ready + done.anew, "anew": done.anew, "left": done.left_count, "left_first": left}
+    session.answer(document, lambda console: _show_redriven(console, done))
+    return Exit.FAILED if done.left_count else Exit.OK
+
+
+def _which(  # noqa: PLR0913 - as many as there are options
+    reason: str | None,
+    rule: str | None,
+    since: str | None,
+    until: str | None,
+    ids: list[int] | None = None,
+    every: bool = False,
+) -> LetterFilter:
+    from headrace_silver.queue.dead_letters import LetterFilter
+
+    return LetterFilter(reason, rule, _moment("--since", since), _moment("--until", until), tuple(ids or ()), every)
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    from headrace_silver.records.payload_values import time_of
+
+    if text is None:
+        return None
+    found = time_of(text)
+    if found is None:
+        raise CallerError(f"{option} {text} is not a time", f"{option} 2026-01-30T09:00:00+07:00, or a day")
+    return found
+
+
+def _count_document(each: LetterCount) -> dict[str, Any]:
+    first, last = each.first_at.isoformat(), each.last_at.isoformat()
+    return {"reason": each.reason, "rule_id": each.rule_id, "count": each.count, "first_at": first, "last_at": last}
+
+
+def _show_counts(console: Any, found: list[LetterCount]) -> None:
+    from rich.markup import escape
+
+    from headrace.commands import plain_table
+
+    table = plain_table("reason", "rule", "letters", "first", "last")
+    for each in found:
+        first, last = (at.isoformat(timespec="seconds") for at in (each.first_at, each.last_at))
+        table.add_row(escape(each.reason), escape(each.rule_id or ""), f"{each.count:,}", first, last)
+    console.print(table)
+
+
+def _show_letters(console: Any, found: list[Letter]) -> None:
+    from rich.markup import escape
+
+    from headrace.commands import plain_table
+
+    table = plain_table("letter", "task", "reason", "rule", "died", "error")
+    for each in found:
+        died = each.created_at.isoformat(timespec="seconds")
+        told = map(escape, (each.reason, each.rule_id or "", died, each.error_msg or ""))
+        table.add_row(str(each.id), str(each.task_id or ""), *told)
+    console.print(table)
+
+
+def _show_letter(console: Any, document: dict[str, Any]) -> None:
+    from headrace_silver.records.rules import RULES
+
+    for name, value in document.items():
+        if name != "payload" and value is not None:
+            console.print(f"{name:12} {value}", markup=False)
+    sentence = next((rule.sentence for rule in RULES if rule.id == document["rule_id"]), None)
+    if sentence:
+        console.print(f"{'rule':12} {sentence}", markup=False)
+    console.print(json.dumps(document["payload"], ensure_ascii=False, indent=2), markup=False)
+
+
+def _show_redriven(console: Any, done: Redriven) -> None:
+    anew = f", {done.anew:,} of them made anew because their task was gone" if done.anew else ""
+    console.print(f"{done.ready + done.anew:,} redriven{anew}")
+    for letter, why in done.left:
+        console.print(f"letter {letter} stays: {why}", markup=False)
+    if done.left_count > len(done.left):
+        console.print(f"… and {done.left_count - len(done.left):,} more stay")

@@ -1,0 +1,151 @@
+"""`headrace silver demo`: a sample, put, consumed and reported on, with nothing to install.
+
+The embedded store is used unless PG_DSN or --store names another database. Because a sample has real tickers in it,
+a database that holds anything is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.commands import Exit, of
+from headrace.errors import Conflict
+from headrace_silver.commands.opened_stores import opened, session_url
+
+if TYPE_CHECKING:
+    from headrace_silver.quality.values import Quality
+    from headrace_silver.queue.consumer import Consumed
+    from headrace_silver.sample.files import Tally
+    from headrace_silver.sample.generator import Plan
+    from headrace_silver.stores.silver_store import SilverStore
+
+DAYS = 250
+ARTICLE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the demo did."""
+
+    tally: Tally
+    consumed: Consumed
+    quality: Quality
+    put_s: float
+    consume_s: float
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(demo)
+
+
+def demo(
+    context: typer.Context,
+    rows: Annotated[int, typer.Option(min=500, max=1_000_000, help="About how many rows.")] = 20_000,
+    folder: Annotated[
+        Path | None, typer.Option("--to", help="Where to leave store and report; else a new one.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Also into a database that holds something already.")] = False,
+) -> int:
+    """Make a sample, put it, consume it, and report on it.
+
+    Runs on the embedded store, with PG_DSN or --store on that database.
+    """
+    session = of(context)
+    stated = session_url(session, default="")
+    place = None if stated != "" else _place(folder)
+    with opened(stated if place is None else f"sqlite:///{place / 'silver.db'}") as store:
+        store.create()
+        if not yes and not store.rows("put_nothing_here")[0][0]:
+            raise Conflict(
+                "this database holds bars, articles or tasks, and the sample might overwrite some",
+                "name an empty one by PG_DSN, --store or --to, or say --yes",
+            )
+        shown = _run(store, rows)
+    report = (place or _place(folder)) / "report.html"
+    _write(shown.quality, report)
+    document = {
+        "store": store.dialect,
+        "rows": dict(shown.tally.kinds),
+        "bad": dict(shown.tally.bad),
+        "bars": shown.consumed.bars,
+        "articles": shown.consumed.articles,
+        "rejects": dict(shown.consumed.by_rule),
+        "revisions": shown.consumed.revisions,
+        "put_s": round(shown.put_s, 3),
+        "consume_s": round(shown.consume_s, 3),
+        "report": str(report),
+    }
+    session.answer(document, lambda console: _show(console, shown, report))
+    return Exit.OK if _is_right(shown) else Exit.FAILED
+
+
+def _place(folder: Path | None) -> Path:
+    """The folder that was named, or a new one that stays."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="headrace-silver-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(store: SilverStore, rows: int) -> Shown:
+    from headrace_silver.quality.assessment import assess
+    from headrace_silver.quality.values import ReportSettings
+    from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+    from headrace_silver.queue.producer import put_tasks
+    from headrace_silver.records.rules import RuleSettings
+    from headrace_silver.sample.files import Tally, incoming
+    from headrace_silver.sample.generator import sample
+
+    tally = Tally()
+    began = time.monotonic()
+    put_tasks(store, incoming(tally.counting(sample(_plan(rows)))))
+    put = time.monotonic()
+    # The sample's labels are about the usual pattern, whatever is set.
+    settings = replace(ConsumeSettings.read(os.environ), rules=RuleSettings())
+    consumed = Consumer(store, settings, Mode.DRAIN, line=lambda _: None).run()
+    done = time.monotonic()
+    return Shown(tally, consumed, assess(store, datetime.now(UTC), ReportSettings()), put - began, done - put)
+
+
+def _plan(rows: int) -> Plan:
+    from headrace_silver.market.calendar import last_closed_day
+    from headrace_silver.sample.generator import Plan
+
+    articles = int(rows * ARTICLE_SHARE)
+    bars = rows - articles
+    symbols = max(bars // DAYS, 10)
+    return Plan(last_closed_day(datetime.now(UTC)), symbols, max(bars // symbols, 1), articles)
+
+
+def _is_right(shown: Shown) -> bool:
+    """Every bad row was found by the rule it breaks, and nothing else was refused."""
+    return not shown.consumed.failed and dict(shown.consumed.by_rule) == dict(shown.tally.bad)
+
+
+def _write(quality: Quality, path: Path) -> None:
+    from headrace_silver.report.page import write_html
+
+    write_html(quality, path)
+
+
+def _show(console: Any, shown: Shown, report: Path) -> None:
+    from headrace_silver.report.terminal import show
+
+    tally, consumed = shown.tally, shown.consumed
+    show(shown.quality, console)
+    console.print(f"put       {tally.kinds.total():,} tasks in {shown.put_s:.1f} s, {tally.bad.total():,} of them bad")
+    console.print(
+        f"consumed  {consumed.bars:,} bars, {consumed.articles:,} articles, {consumed.rejects:,} rejects "
+        f"in {shown.consume_s:.1f} s, {consumed.batches:,} batches"
+    )
+    found = "every bad row by the rule it breaks" if _is_right(shown) else "[red]not what the sample was made of[/]"
+    console.print(f"rejected  {found}")
+    console.print(f"report    {report.resolve().as_uri()}", soft_wrap=True)

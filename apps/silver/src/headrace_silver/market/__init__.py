@@ -1,0 +1,1 @@
+"""The Vietnamese exchanges: days of trading, and what a price can look like."""

@@ -1,0 +1,265 @@
+"""How good the silver layer is: fresh, complete, valid, and how often it was revised.
+
+The database groups and compares; what comes back is one row per symbol, rule and day, or source. So the cost in memory
+is that of the answer, whatever the tables hold.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from headrace.errors import CallerError, SchemaMismatch
+from headrace_silver.market import calendar, price_bands
+from headrace_silver.quality.values import (
+    DAYS_MAX,
+    MISSING,
+    NOTHING,
+    PRESENT,
+    REVISED,
+    WARNED,
+    ArticleQuality,
+    BandBreak,
+    Copies,
+    Quality,
+    RejectDay,
+    ReportSettings,
+    Source,
+    SymbolQuality,
+)
+from headrace_silver.records.rule_checks import VIETNAM
+from headrace_silver.stores.silver_store import FLAG, SilverStore
+
+LETTERS_MAX = 100_000
+CANDIDATES_MAX = 100_000
+SOURCES_MAX = 50
+COPIES_MAX = 50
+# How many trading days before the window may hold the price that its first bar is compared with.
+_REFERENCE_DAYS = price_bands.SUSPENDED_DAYS + 15
+_NOTE_DAYS_MAX = 10
+_NOT_KEPT = "This database has no silver_* tables: nothing is known of revisions and of rejects by day (silver init)."
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A symbol and what is known of it without looking at its bars."""
+
+    symbol: str
+    first_day: date
+    last_day: date
+    behind: int
+
+
+@dataclass(slots=True)
+class Found:
+    """What the database says about the days of the symbols, as days since the first of the window."""
+
+    present: Mapping[str, Sequence[int]]
+    revised: Mapping[str, Sequence[int]]
+    revisions: Mapping[str, int]
+    ticks: Mapping[str, Sequence[int]]
+    breaks: Sequence[BandBreak]
+    letters: Mapping[str, Mapping[str, int]]
+    band_days: Mapping[str, set[int]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def assess(store: SilverStore, now: datetime, settings: ReportSettings) -> Quality:
+    """Look at everything in the window that ends with the last closed trading day."""
+    if not 1 <= settings.days <= DAYS_MAX:
+        raise CallerError(f"a report looks at 1 to {DAYS_MAX} trading days, not {settings.days}", "--days 250")
+    days = calendar.last_trading_days(calendar.last_closed_day(now), settings.days)
+    since = datetime.combine(days[0], time.min, VIETNAM).astimezone(UTC)
+    known = known_symbols(store, now)
+    found = _found(store, known, days, since, settings.market)
+    symbols = [_symbol_quality(entry, found, days, settings) for entry in known]
+    flag = store.rows("report_flag", {"name": FLAG})
+    rejects = _kept(store, "report_rejects", {"first": days[0], "last": calendar.market_date(now)}) or []
+    return Quality(
+        made_at=now.astimezone(UTC),
+        settings=settings,
+        days=days,
+        symbols=symbols,
+        band_breaks=found.breaks,
+        rejects=[RejectDay(day, rule or reason, count) for day, reason, rule, count in rejects],
+        articles=_articles(store, since),
+        slow=flag[0][0] if flag else None,
+        notes=[*calendar.doubts(days[0], days[-1]), *_notes(symbols, found, days, settings)],
+    )
+
+
+def known_symbols(store: SilverStore, now: datetime) -> list[Known]:
+    """Every symbol that has a bar, and how many closed trading days have passed since its last one."""
+    last_closed = calendar.last_closed_day(now)
+    found = store.rows("report_symbols", {"today": calendar.market_date(now)})
+    # Many symbols share a last day: counting the days between is done once for each.
+    behind: dict[date, int] = {}
+    known = []
+    for symbol, first_day, last_day in found:
+        if last_day is None:
+            continue
+        if last_day not in behind:
+            behind[last_day] = len(calendar.trading_days(last_day + timedelta(days=1), last_closed))
+        known.append(Known(symbol, first_day, last_day, behind[last_day]))
+    return sorted(known, key=lambda entry: entry.symbol)
+
+
+def _found(
+    store: SilverStore, known: Sequence[Known], days: Sequence[date], since: datetime, markets: price_bands.Market
+) -> Found:
+    window = {"first": days[0], "last": days[-1]}
+    revised = _kept(store, "report_revised", window)
+    letters: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for symbol, rule, count in store.rows("report_letters", {"since": since, "most": LETTERS_MAX}):
+        letters[symbol][rule] = count
+    breaks, looked_at_all = _breaks(store, days, markets)
+    band_days: defaultdict[str, set[int]] = defaultdict(set)
+    for entry in breaks:
+        band_days[entry.symbol].add((entry.day - days[0]).days)
+    notes = [] if revised is not None else [_NOT_KEPT]
+    if not looked_at_all:
+        notes.append(f"More than {CANDIDATES_MAX:,} bars look odd: only so many were compared with their band.")
+    return Found(
+        present=dict(store.rows("report_days", window)),
+        revised={symbol: offsets for symbol, _, offsets in revised or ()},
+        revisions={symbol: count for symbol, count, _ in revised or ()},
+        ticks=dict(store.rows("report_ticks", {**window, "steps": _steps(known, markets)})),
+        breaks=breaks,
+        letters=letters,
+        band_days=band_days,
+        notes=notes,
+    )
+
+
+def _kept(store: SilverStore, statement: str, values: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
+    """From tables of our own, which somebody else's database may not have: None."""
+    try:
+        return store.rows(statement, values)
+    except SchemaMismatch:
+        return None
+
+
+def _steps(known: Iterable[Known], markets: price_bands.Market) -> str:
+    """The symbols whose step does not depend on the price, with it, as JSON."""
+    exchanges = {entry.symbol: markets.exchange(entry.symbol) for entry in known}
+    fixed = {
+        symbol: price_bands.tick(exchange, symbol, 1.0)
+        for symbol, exchange in exchanges.items()
+        if exchange != price_bands.HOSE or price_bands.is_fund_or_warrant(symbol)
+    }
+    return json.dumps(fixed)
+
+
+def _breaks(store: SilverStore, days: Sequence[date], markets: price_bands.Market) -> tuple[list[BandBreak], bool]:
+    """The bars that left their band, and whether all that looked so were judged."""
+    span = calendar.last_trading_days(days[-1], len(days) + _REFERENCE_DAYS)
+    values = {"before": span[0], "first": days[0], "last": days[-1], "band": price_bands.BANDS[price_bands.HOSE]}
+    candidates = store.rows("report_bands", {**values, "most": CANDIDATES_MAX})
+    found = []
+    for symbol, day, previous, close, average, low, high in candidates:
+        exchange = markets.exchange(symbol)
+        reference = average if exchange == price_bands.UPCOM else close
+        rested = max(0, bisect_left(span, day) - bisect_right(span, previous))
+        if price_bands.judge_band(exchange, price_bands.Candidate(symbol, reference, low, high, rested)):
+            found.append(BandBreak(symbol, exchange, day, reference, low, high))
+    return found, len(candidates) < CANDIDATES_MAX
+
+
+def _symbol_quality(known: Known, found: Found, days: Sequence[date], settings: ReportSettings) -> SymbolQuality:
+    symbol = known.symbol
+    present = set(found.present.get(symbol, ()))
+    revised = set(found.revised.get(symbol, ()))
+    ticks = set(found.ticks.get(symbol, ()))
+    bands = found.band_days.get(symbol, set())
+    # Adjusted prices lie between the steps day by day: one note says so better than a row full of warnings.
+    warned = bands if len(ticks) * 2 > len(present) else bands | ticks
+    stopped = known.behind > settings.stopped_after
+    until = known.last_day if stopped else days[-1]
+    cells = []
+    for day in days:
+        offset = (day - days[0]).days
+        if offset in present:
+            cells.append(WARNED if offset in warned else REVISED if offset in revised else PRESENT)
+        else:
+            cells.append(MISSING if known.first_day <= day <= until else NOTHING)
+    return SymbolQuality(
+        symbol=symbol,
+        exchange=settings.market.exchange(symbol),
+        first_day=known.first_day,
+        last_day=known.last_day,
+        behind=known.behind,
+        stopped=stopped,
+        cells="".join(cells),
+        revisions=found.revisions.get(symbol, 0),
+        band_days=len(bands),
+        tick_days=len(ticks),
+        closed_days=len(present) - sum(cell not in (MISSING, NOTHING) for cell in cells),
+        rejected=found.letters.get(symbol, {}),
+    )
+
+
+def _articles(store: SilverStore, since: datetime) -> ArticleQuality:
+    articles, sources, with_symbols = store.rows("report_articles", {"since": since})[0]
+    copies = store.rows("report_copies", {"since": since, "most": COPIES_MAX})
+    return ArticleQuality(
+        articles=articles,
+        sources=sources,
+        with_symbols=with_symbols,
+        largest=[Source(*row) for row in store.rows("report_sources", {"since": since, "most": SOURCES_MAX})],
+        copy_groups=copies[0][6] if copies else 0,
+        copies_extra=copies[0][7] if copies else 0,
+        copies=[Copies(*row[:6]) for row in copies],
+    )
+
+
+def _notes(symbols: Sequence[SymbolQuality], found: Found, days: Sequence[date], settings: ReportSettings) -> list[str]:
+    """What a reader should know before believing the figures."""
+    notes = [*found.notes, *_calendar_notes(symbols, found, days)]
+    assumed = sum(entry.symbol not in settings.market.exchanges for entry in symbols)
+    if assumed:
+        notes.append(
+            f"The tables do not say where a symbol is traded: {settings.market.default} is assumed for {assumed:,} "
+            "of them (bands and ticks; --exchange, --exchanges FILE)."
+        )
+    adjusted = [entry.symbol for entry in symbols if entry.tick_days * 2 > entry.present > 0]
+    if adjusted:
+        notes.append(
+            f"{len(adjusted):,} symbols have most of their prices between the steps of the exchange, as adjusted "
+            f"prices do; these days are not marked: {_some(adjusted)}."
+        )
+    strangers = sum(sum(rules.values()) for symbol, rules in found.letters.items() if symbol not in found.present)
+    if strangers:
+        notes.append(f"{strangers:,} rejected bars name no symbol that has a bar in the window.")
+    return notes
+
+
+def _calendar_notes(symbols: Sequence[SymbolQuality], found: Found, days: Sequence[date]) -> list[str]:
+    """Where the bars themselves contradict the holiday table."""
+    notes = []
+    empty = [
+        day.isoformat()
+        for place, day in enumerate(days)
+        if any(entry.cells[place] == MISSING for entry in symbols)
+        and all(entry.cells[place] in (MISSING, NOTHING) for entry in symbols)
+    ]
+    if empty:
+        notes.append(f"No symbol has a bar on {_some(empty)}: a lost day, or a closure that the table does not know.")
+    closed: Counter[int] = Counter()
+    expected = {(day - days[0]).days for day in days}
+    for offsets in found.present.values():
+        closed.update(offset for offset in offsets if offset not in expected)
+    busy = [offset for offset, count in sorted(closed.items()) if count * 2 > len(found.present)]
+    if busy:
+        named = _some([(days[0] + timedelta(days=offset)).isoformat() for offset in busy])
+        notes.append(f"Most symbols have a bar on {named}, when the exchanges were closed by our table.")
+    return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - _NOTE_DAYS_MAX
+    return ", ".join(names[:_NOTE_DAYS_MAX]) + (f" and {rest:,} more" if rest > 0 else "")

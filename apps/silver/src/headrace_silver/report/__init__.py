@@ -1,0 +1,1 @@
+"""The quality report in its forms: terminal, JSON document and HTML page."""

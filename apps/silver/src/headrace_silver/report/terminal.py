@@ -1,0 +1,149 @@
+"""The quality report for people at a terminal: what is wrong, how many, since when, and the evidence.
+
+`document` (for scripts) and `write_html` (one page for a browser) say the same; all three read one `Quality`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headrace_silver.quality.values import MISSING, NOTHING, PRESENT, REVISED, WARNED, Quality, SymbolQuality
+from headrace_silver.report.document import document
+from headrace_silver.report.page import write_html
+from headrace_silver.report.text import (
+    binned,
+    counted,
+    duration,
+    gaps_text,
+    headline,
+    percent,
+    plain,
+    signed_percent,
+)
+
+__all__ = ["document", "show", "write_html"]
+
+ROWS_MAX = 12
+STRIP_DAYS = 40
+_SPARKS = " ▁▂▃▄▅▆▇█"
+_BINS = 30
+# Shape and colour: a terminal without colour shows the same.
+_MARKS = {
+    NOTHING: (" ", ""),
+    PRESENT: ("▪", "green"),
+    MISSING: ("×", "red"),
+    REVISED: ("r", "cyan"),
+    WARNED: ("!", "yellow"),
+}
+
+
+def show(quality: Quality, console: Console) -> None:
+    """Print the report."""
+    good, sentence = headline(quality)
+    console.print(Text(("✓ " if good else "! ") + sentence, "bold green" if good else "bold yellow"))
+    revisions = sum(entry.revisions for entry in quality.symbols)
+    console.print(
+        f"{quality.days[0]} to {quality.last_closed} · {counted(len(quality.days), 'trading day')} · "
+        f"{counted(len(quality.active), 'symbol')} trading, {len(quality.stopped):,} stopped · "
+        f"{counted(revisions, 'revision')} · {counted(len(quality.band_breaks), 'band warning')} · "
+        f"{counted(quality.articles.articles, 'article')}"
+    )
+    _late(quality, console)
+    _symbols(quality, console)
+    _rejects(quality, console)
+    _bands(quality, console)
+    _articles(quality, console)
+    for note in quality.notes:
+        console.print(Text(f"note: {plain(note, 1_000)}", "dim"))
+
+
+def _table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
+    return table
+
+
+def _print(console: Console, table: Table, shown: int, whole: int) -> None:
+    if table.row_count:
+        console.print(table)
+        if whole > shown:
+            console.print(f"… and {whole - shown:,} more (--html FILE or --json has all)", style="dim")
+
+
+def _late(quality: Quality, console: Console) -> None:
+    late = quality.late
+    table = _table("Late", "symbol", "last bar", "trading days behind", numbers=("trading days behind",))
+    for entry in late[:ROWS_MAX]:
+        table.add_row(escape(plain(entry.symbol)), str(entry.last_day), str(entry.behind))
+    _print(console, table, ROWS_MAX, len(late))
+
+
+def _strip(entry: SymbolQuality) -> Text:
+    strip = Text(no_wrap=True)
+    for cell in entry.cells[-STRIP_DAYS:]:
+        strip.append(*_MARKS[cell])
+    return strip
+
+
+def _symbols(quality: Quality, console: Console) -> None:
+    entries = [entry for entry in quality.active if set(entry.cells) - {PRESENT, NOTHING} or entry.rejects]
+    columns = ("symbol", "complete", "missing", "revisions", "band", "tick", "rejected")
+    recent = f"last {min(STRIP_DAYS, len(quality.days))} days"
+    table = _table("Symbols to look at", *columns, numbers=columns[1:])
+    table.add_column(recent, no_wrap=True, min_width=min(STRIP_DAYS, len(quality.days)))
+    table.add_column("gaps")
+    for entry in entries[:ROWS_MAX]:
+        counts = (entry.missing, entry.revisions, entry.band_days, entry.tick_days, entry.rejects)
+        cells = (escape(plain(entry.symbol)), percent(entry.completeness), *(f"{count:,}" for count in counts))
+        table.add_row(*cells, _strip(entry), gaps_text(entry.cells, quality.days, 2))
+    _print(console, table, ROWS_MAX, len(entries))
+    if table.row_count:
+        console.print("▪ present  × missing  r revised  ! warned", style="dim")
+
+
+def _spark(counts: Iterable[int]) -> str:
+    values = list(counts)
+    most = max(values, default=0) or 1
+    return "".join(_SPARKS[-(-value * (len(_SPARKS) - 1) // most)] for value in values)
+
+
+def _rejects(quality: Quality, console: Console) -> None:
+    width, series = binned(quality, _BINS)
+    over_time = f"over time ({counted(width, 'day')} per column)"
+    table = _table("Rejected by rule", "rule", "tasks", over_time, numbers=("tasks",))
+    for rule, count in quality.rejects_by_rule.items():
+        table.add_row(escape(plain(rule)), f"{count:,}", _spark(series[rule]))
+    _print(console, table, len(series), len(series))
+
+
+def _bands(quality: Quality, console: Console) -> None:
+    latest = sorted(quality.band_breaks, key=lambda entry: (entry.day, entry.symbol), reverse=True)
+    columns = ("reference", "low", "high", "farthest")
+    table = _table("Outside the daily band (warnings)", "symbol", "exchange", "day", *columns, numbers=columns)
+    for entry in latest[:ROWS_MAX]:
+        prices = (f"{price:,.10g}" for price in (entry.reference, entry.low, entry.high))
+        table.add_row(
+            escape(plain(entry.symbol)), entry.exchange, str(entry.day), *prices, signed_percent(entry.change)
+        )
+    _print(console, table, ROWS_MAX, len(latest))
+
+
+def _articles(quality: Quality, console: Console) -> None:
+    articles = quality.articles
+    columns = ("articles", "vi", "en", "unknown", "unstated", "lag, median", "lag, 95 %")
+    table = _table("Articles by source", "source", *columns, numbers=columns)
+    for source in articles.largest[:ROWS_MAX]:
+        counts = (source.articles, source.vi, source.en, source.unknown, source.unstated)
+        lags = (duration(source.lag_s_median), duration(source.lag_s_95))
+        table.add_row(escape(plain(source.domain)), *(f"{count:,}" for count in counts), *lags)
+    _print(console, table, ROWS_MAX, articles.sources)
+    if articles.copy_groups:
+        groups = counted(articles.copy_groups, "text")
+        console.print(f"{counted(articles.copies_extra, 'probable copy', 'probable copies')} of {groups}")

@@ -1,0 +1,1 @@
+"""A made-up market for demos and tests, with bad rows that say so."""

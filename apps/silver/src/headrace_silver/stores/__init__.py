@@ -1,0 +1,1 @@
+"""Where the silver layer is kept: PostgreSQL, or a SQLite file with the same meaning."""

@@ -1,0 +1,1 @@
+"""The silver layer in PostgreSQL."""

@@ -1,0 +1,119 @@
+"""Where the silver layer is kept: PostgreSQL, or a SQLite file with the same meaning.
+
+What differs between the two lives in one module each and in `sql/<dialect>/*.sql`; whoever reads or writes asks for a
+statement by its name, which exists in both. A statement begins with `-- name: some_name` and takes `:values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from headrace.errors import MissingExtra
+from headrace.tables import named_statements
+from headrace_silver.records.values import Judged, Settled, Task
+
+LOCK = "silver_consume"
+FLAG = "SCRAPE_SLOW"
+CHANNEL = "silver_task"
+
+Judge = Callable[[Sequence[Task], datetime], Judged]
+
+_SQLITE = "sqlite:"
+
+
+class Batch(Protocol):
+    """Tasks held by an open transaction, most urgent first."""
+
+    @property
+    def tasks(self) -> Sequence[Task]: ...
+
+    @property
+    def now(self) -> datetime:
+        """The database's clock at the start of the transaction, aware and in UTC."""
+
+    @property
+    def judged(self) -> Judged | None:
+        """What the judge said of these tasks while the batch before was settled; None if it was not asked."""
+
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
+        """Write the records, lay the rejects aside, take the tasks off the queue, and commit: all or nothing.
+
+        A record that only the database refuses becomes a reject (`exception`) by itself. With a threshold the flag
+        says afterwards whether more tasks than that are ready; None leaves it as it is. Raises a `HeadraceError` if
+        the fault is not in a record: then nothing was committed, or the answer to the commit was lost. The judge may be
+        asked, while the database works, about the tasks that will probably come next, at the time they were read.
+        """
+
+
+class SilverStore(Protocol):
+    """One connection, opened when it is first used. Every method raises a `HeadraceError` if the database does."""
+
+    dialect: str
+
+    def create(self) -> None:
+        """Make the tables of `db/init.sql` and our own, where they are missing."""
+
+    def lock(self) -> bool:
+        """Become the one consumer; False if there is another. Connects anew after the connection was lost."""
+
+    def unlock(self) -> None:
+        """Let others consume; does nothing if the lock is not held or went with its connection."""
+
+    def holder(self) -> str | None:
+        """Who has the lock right now, in words; None if nobody has."""
+
+    def batch(self, size: int) -> AbstractContextManager[Batch]:
+        """Begin a transaction with up to so many ready tasks that nobody else holds, by priority and first_seen.
+
+        Leaving without a settlement rolls back.
+        """
+
+    def wait(self, timeout_s: float) -> None:
+        """Until a task may have arrived, or the time is up. A signal handler may end it by raising."""
+
+    def rows(self, name: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Run a named statement; its rows as Python values: aware UTC times, dates, lists, booleans."""
+
+    def load(self, name: str, rows: Iterable[Sequence[object]]) -> None:
+        """Write any number of rows by a named statement, as they come: COPY, or an INSERT for each."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """What is done inside is committed at its end, or not at all."""
+
+    def close(self) -> None: ...
+
+
+def open_store(url: str | None) -> SilverStore:
+    """The store of a URL: `sqlite:///path` or a path, or whatever libpq takes (None: its own variables)."""
+    if url and is_sqlite(url):
+        from headrace_silver.stores.sqlite.store import SqliteStore
+
+        return SqliteStore(url.removeprefix("sqlite:///") if url.startswith(_SQLITE) else url)
+    try:
+        from headrace_silver.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise MissingExtra("PostgreSQL needs psycopg", "pip install 'headrace[postgres]'") from error
+    return PostgresStore(url or "")
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether this leads to a file; everything with a scheme or a `keyword=value` is libpq's."""
+    return url.startswith(_SQLITE) or ("://" not in url and "=" not in url)
+
+
+def statements(dialect: str) -> dict[str, str]:
+    """All statements of a dialect by name."""
+    return named_statements("headrace_silver", dialect)
+
+
+def init_script() -> str:
+    """The text of `db/init.sql`: inside an installed package, beside the sources of a source tree."""
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "db" / "init.sql", package.parents[1] / "db" / "init.sql")
+    return next(place for place in places if place.exists()).read_text("utf-8")
