@@ -17,6 +17,7 @@ WITH_SERVERS = (
     "docs/postgres.md",
     "docs/rabbitmq.md",
     "docs/rig.md",
+    "docs/services.md",
     "docs/silver.md",
     "docs/smap.md",
     "docs/transactions.md",

@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace.core.errors import CallerError, UnsafeStore
-from headrace.wiring import Address, Service, open_store, parse
+from headrace.wiring import Address, StoreKind, open_store, parse
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ from headrace.wiring import Address, Service, open_store, parse
     ],
 )
 def test_a_file_has_several_spellings(url: str, location: str) -> None:
-    assert parse(url) == Address(Service.SQLITE, location)
+    assert parse(url) == Address(StoreKind.SQLITE, location)
 
 
 def test_a_server_keeps_its_url() -> None:
     for url in ("postgresql://me@host:5432/db?sslmode=require", "postgres://host/db"):
-        assert parse(url) == Address(Service.POSTGRES, url)
+        assert parse(url) == Address(StoreKind.POSTGRES, url)
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:jobs.db", "sqlite://host/x", "mysql://h", "sqlite:///x.db?mode=ro"])

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.cli.doctor import answer_checks as answer_checks
     from headrace.cli.failures import Exit as Exit
+    from headrace.cli.frames import frame_commands as frame_commands
+    from headrace.cli.frames import main as main
+    from headrace.cli.receipts import answer_receipt as answer_receipt
     from headrace.cli.session import Session as Session
     from headrace.cli.session import of as of
     from headrace.cli.tables import plain_table as plain_table
@@ -32,6 +35,8 @@ _NAMES = {
     "headrace.cli.tables": ("plain_table",),
     "headrace.core.checks": ("Check", "bad", "fine", "warning"),
     "headrace.cli.doctor": ("answer_checks",),
+    "headrace.cli.receipts": ("answer_receipt",),
+    "headrace.cli.frames": ("frame_commands", "main"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

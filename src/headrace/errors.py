@@ -15,6 +15,7 @@ from headrace.core.errors import InvalidPayload as InvalidPayload
 from headrace.core.errors import MissingExtra as MissingExtra
 from headrace.core.errors import NotFound as NotFound
 from headrace.core.errors import OperatorError as OperatorError
+from headrace.core.errors import PortTaken as PortTaken
 from headrace.core.errors import SchemaMismatch as SchemaMismatch
 from headrace.core.errors import StoreFull as StoreFull
 from headrace.core.errors import StoreReplaced as StoreReplaced
@@ -44,6 +45,7 @@ __all__ = [
     "UnsafeStore",
     "StoreFull",
     "StoreReplaced",
+    "PortTaken",
     "MissingExtra",
     "TryAgain",
     "Unknown",

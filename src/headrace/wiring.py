@@ -31,7 +31,7 @@ _BUS_FORMS = "amqp://user:password@host/vhost or amqps://user:password@host/vhos
 _FORMS = "sqlite:///jobs.db, sqlite:////srv/jobs.db, sqlite:///:memory: or postgresql://user@host/database"
 
 
-class Service(StrEnum):
+class StoreKind(StrEnum):
     """The services a store can live in; the value names the adapter's package and its extra."""
 
     SQLITE = "sqlite"
@@ -42,12 +42,12 @@ class Service(StrEnum):
 class Address:
     """Where a store is: a path (or `:memory:`) for SQLite, the URL itself for PostgreSQL."""
 
-    service: Service
+    service: StoreKind
     location: str
 
     @property
     def in_memory(self) -> bool:
-        return self.service is Service.SQLITE and self.location == MEMORY
+        return self.service is StoreKind.SQLITE and self.location == MEMORY
 
 
 def parse(url: str) -> Address:
@@ -55,13 +55,13 @@ def parse(url: str) -> Address:
     if "://" not in url:
         if not url or url.startswith("sqlite:"):
             raise CallerError(f"{url!r} is not the URL of a store", f"write {_FORMS}")
-        return Address(Service.SQLITE, url)
+        return Address(StoreKind.SQLITE, url)
     scheme, rest = url.split("://", 1)
     if scheme == "sqlite":
-        return Address(Service.SQLITE, _sqlite_path(url, rest))
+        return Address(StoreKind.SQLITE, _sqlite_path(url, rest))
     if scheme in ("postgresql", "postgres"):
         _check_url(url, _FORMS)
-        return Address(Service.POSTGRES, url)
+        return Address(StoreKind.POSTGRES, url)
     raise CallerError(f"there is no store for {scheme}:// ({redacted(url)})", f"write {_FORMS}")
 
 
@@ -71,7 +71,7 @@ def sink(url: str, tables: str = "") -> Sink:
     `tables` are statements that make the application's tables if they are not there.
     """
     address = parse(url)
-    if address.service is Service.SQLITE:
+    if address.service is StoreKind.SQLITE:
         from headrace.adapters.sqlite.sink import SqliteSink
 
         return SqliteSink(address.location, tables)
@@ -84,12 +84,12 @@ def sink(url: str, tables: str = "") -> Sink:
 def missing(url: str) -> bool:
     """Whether opening this URL would make a new store."""
     address = parse(url)
-    return address.service is Service.SQLITE and not address.in_memory and not Path(address.location).exists()
+    return address.service is StoreKind.SQLITE and not address.in_memory and not Path(address.location).exists()
 
 
 def driver_version(url: str) -> str:
     """What talks to the store, for those who report a problem."""
-    if parse(url).service is Service.SQLITE:
+    if parse(url).service is StoreKind.SQLITE:
         import apsw
 
         return f"apsw {apsw.apsw_version()} with SQLite {apsw.sqlite_lib_version()}"
@@ -113,7 +113,7 @@ def watched(url: str) -> Callable[[], None]:
     """A check that raises `StoreReplaced` once the store's file is not the one that it saw first. A server's store is
     not a file: there it never does."""
     address = parse(url)
-    if address.service is not Service.SQLITE or address.in_memory:
+    if address.service is not StoreKind.SQLITE or address.in_memory:
         return lambda: None
     from headrace.adapters.sqlite.file_watch import FileWatch
 
@@ -123,7 +123,7 @@ def watched(url: str) -> Callable[[], None]:
 async def open_store(url: str) -> Parts:
     """Open the store that a URL names."""
     address = parse(url)
-    if address.service is Service.SQLITE:
+    if address.service is StoreKind.SQLITE:
         from headrace.adapters.sqlite import SqliteStore
 
         return await SqliteStore.open(address.location)
@@ -139,7 +139,7 @@ async def examine(url: str) -> list[Check]:
     address = parse(url)
     if address.in_memory:
         return []
-    if address.service is Service.SQLITE:
+    if address.service is StoreKind.SQLITE:
         from headrace.adapters.sqlite.examining import examine as examine_file
 
         return await examine_file(address.location)
@@ -242,7 +242,7 @@ def _check_url(url: str, forms: str) -> None:
 
 
 def _schema(address: Address) -> Schema:
-    if address.service is Service.SQLITE:
+    if address.service is StoreKind.SQLITE:
         from headrace.adapters.sqlite import schema
 
         return schema
@@ -256,7 +256,7 @@ def _need_postgres() -> None:
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtra(
             "a PostgreSQL store needs psycopg, which is not installed",
-            f"{sys.executable} -m pip install 'headrace[{Service.POSTGRES}]'",
+            f"{sys.executable} -m pip install 'headrace[{StoreKind.POSTGRES}]'",
         )
 
 

@@ -33,6 +33,7 @@ STATUSES = [
     (errors.SchemaMismatch, 500, "misconfigured"),
     (errors.UnsafeStore, 500, "misconfigured"),
     (errors.StoreReplaced, 500, "misconfigured"),
+    (errors.PortTaken, 500, "misconfigured"),
     (errors.MissingExtra, 500, "misconfigured"),
     (errors.StoreFull, 503, "no-room"),
     (errors.Unreachable, 503, "unreachable"),

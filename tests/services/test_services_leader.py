@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import ClaimLost
-from headrace.services.leader import MARGIN, Leadership, Term
+from headrace.services.leadership import MARGIN, Leadership, Term
 from headrace.testing.contracts import LeaderContract
 from headrace.testing.contracts.leader import frozen_leader
 from headrace.testing.passage import ManualClock

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,12 +74,21 @@ def _add_apps(app: typer.Typer, called: str | None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; the answer is the exit code."""
-    first, rest = _global_first(arguments)
-    as_json, debug = "--json" in first, "--debug" in first
+    first, rest = global_first(arguments)
     words = [*first, *rest] if rest else ["--help"]
-    try:
+
+    def call() -> Any:
         app = build(None if _COMPLETION in os.environ else words[len(first)] if rest else "")
-        code = app(args=words, prog_name="headrace", standalone_mode=False)
+        return app(args=words, prog_name="headrace", standalone_mode=False)
+
+    return answered(call, first)
+
+
+def answered(call: Callable[[], Any], words: Sequence[str]) -> int:
+    """Call a command, say what went wrong with it, and answer with the exit code."""
+    as_json, debug = "--json" in words, "--debug" in words
+    try:
+        code = call()
     except typer.Abort:
         return tell(KeyboardInterrupt(), as_json, debug)
     except typer.TyperException as error:
@@ -108,7 +117,7 @@ def _not_called() -> None:
     """Stands in the list of commands for one that this line does not call."""
 
 
-def _global_first(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def global_first(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part the options of every command from the rest, so that they can go first, where the parser expects them."""
     first: list[str] = []
     rest: list[str] = []

@@ -14,20 +14,17 @@ import signal
 import sys
 from collections.abc import Sequence
 
-import structlog
-from structlog.typing import EventDict, WrappedLogger
-
 from headrace.cli.failures import tell
 from headrace.cli.flows import load_flows
 from headrace.core.errors import RESTORE, StoreReplaced
 from headrace.core.redaction import redacted
 from headrace.runtime.flow import Flow
-from headrace.runtime.observe import below
 from headrace.runtime.programs import STORE_VARIABLE, die_with_parent, tell_ready
 from headrace.runtime.seams import Seams
 from headrace.runtime.supervisor import MADE_VARIABLE
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
+from headrace.services.log_lines import log_to_stderr
 from headrace.wiring import missing, open_store
 
 
@@ -38,33 +35,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hold-s", type=float, required=True)
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
-    log_to_stderr(options.debug)
+    # Ordinary events are told only to those who ask.
+    log_to_stderr(logging.DEBUG if options.debug else logging.WARNING)
     try:
         flows = load_flows(options.flows)
         asyncio.run(_work(flows, os.environ[STORE_VARIABLE], options.hold_s))
     except (Exception, KeyboardInterrupt) as error:
         return tell(error, as_json=False, debug=options.debug)
     return 0
-
-
-def log_to_stderr(debug: bool) -> None:
-    """Log lines are talk. Ordinary events are told only to those who ask."""
-    level = logging.DEBUG if debug else logging.WARNING
-    line = structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event"))
-
-    def render(logger: WrappedLogger, name: str, event: EventDict) -> str:
-        trail = event.pop("traceback", "")
-        return below(line(logger, name, event), trail)
-
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            render,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:

@@ -14,14 +14,14 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace import control
-from headrace.cli.failures import Exit
+from headrace.cli.receipts import answer_receipt
 from headrace.cli.session import Session, of
 from headrace.core.jobs import JobView
 from headrace.core.tally import JobState, Tally
@@ -37,7 +37,7 @@ LIMIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class DemoReceipt:
     """What happened, as read afterwards. `finish_lines` counts jobs, `findings` what the recount found wrong."""
 
     job: str
@@ -60,6 +60,25 @@ class Receipt:
         once = self.effects == self.done and self.finish_lines == 1 and not self.findings
         return ended_well and once and self.kills > 0
 
+    @property
+    def rows(self) -> Mapping[str, object]:
+        return {
+            "items submitted": self.items,
+            "done": self.done,
+            "dead": self.dead,
+            "effects applied": self.effects,
+            "duplicates refused": self.duplicates_refused,
+            "workers killed": self.kills,
+            "claims taken over": self.takeovers,
+            "finish lines crossed": self.finish_lines,
+            "findings of the recount": self.findings,
+            "seconds": f"{self.seconds:.1f}",
+        }
+
+    @property
+    def sentence(self) -> str:
+        return "exactly once, in spite of the kill" if self.right else "the account is not right"
+
 
 def register(app: typer.Typer) -> None:
     app.command()(demo)
@@ -74,8 +93,7 @@ def demo(
     session = of(context)
     with tempfile.TemporaryDirectory(prefix="headrace-demo-", ignore_cleanup_errors=True) as folder:
         receipt = asyncio.run(_Demo(session, Path(folder), headless).run(charges))
-    session.answer(asdict(receipt), lambda console: _show(console, receipt))
-    return Exit.OK if receipt.right else Exit.FAILED
+    return answer_receipt(session, receipt)
 
 
 class _Demo:
@@ -88,7 +106,7 @@ class _Demo:
         self._settings = replace(session.settings(), store=store, hold_s=HOLD_S, processes=2, drain_s=2.0)
         os.environ["HEADRACE_DEMO_SINK"] = str(folder / "effects.db")
 
-    async def run(self, charges: int) -> Receipt:
+    async def run(self, charges: int) -> DemoReceipt:
         from headrace.cli.demo_flow import Effects, Order, flow
         from headrace.wiring import connect
 
@@ -165,9 +183,9 @@ def _share(view: JobView) -> float:
     return tally.ended / tally.total if tally.total else 0.0
 
 
-async def _receipt(engine: Engine, view: JobView, effects: Effects, kills: int) -> Receipt:
+async def _receipt(engine: Engine, view: JobView, effects: Effects, kills: int) -> DemoReceipt:
     whole = sum(view.stages.values(), Tally())
-    return Receipt(
+    return DemoReceipt(
         job=view.id,
         state=view.state.value,
         items=whole.total,
@@ -179,25 +197,3 @@ async def _receipt(engine: Engine, view: JobView, effects: Effects, kills: int) 
         findings=len(await engine.verify(view.id)),
         seconds=0.0,
     )
-
-
-def _show(console: Any, receipt: Receipt) -> None:
-    from headrace.cli.tables import plain_table
-
-    table = plain_table("receipt", "")
-    lines = {
-        "items submitted": receipt.items,
-        "done": receipt.done,
-        "dead": receipt.dead,
-        "effects applied": receipt.effects,
-        "duplicates refused": receipt.duplicates_refused,
-        "workers killed": receipt.kills,
-        "claims taken over": receipt.takeovers,
-        "finish lines crossed": receipt.finish_lines,
-        "findings of the recount": receipt.findings,
-    }
-    for name, count in lines.items():
-        table.add_row(name, f"{count:,}")
-    table.add_row("seconds", f"{receipt.seconds:.1f}")
-    console.print(table)
-    console.print("exactly once, in spite of the kill" if receipt.right else "[red]the account is not right[/]")

@@ -93,10 +93,10 @@ def _frozen_writer(settings: Settings) -> Iterator[Check]:
     """On SQLite a process frozen inside a write stops everybody; nobody but its own supervisor may kill it."""
     from headrace.runtime.seams import RealClock
     from headrace.runtime.supervisor import stuck_writer
-    from headrace.wiring import Service, parse
+    from headrace.wiring import StoreKind, parse
 
     address = parse(settings.store)
-    if address.service is not Service.SQLITE or address.in_memory:
+    if address.service is not StoreKind.SQLITE or address.in_memory:
         return
     pid = stuck_writer(Path(f"{address.location}-writer"), RealClock().monotonic() - settings.hold_s / 3)
     if pid is not None:

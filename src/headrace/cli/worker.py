@@ -21,7 +21,7 @@ from headrace.runtime.programs import STORE_VARIABLE, worker_program
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
 from headrace.settings import Settings, help_for
-from headrace.wiring import Service, open_store, parse, watched
+from headrace.wiring import StoreKind, open_store, parse, watched
 
 STUCK_LOOK_S = 1.0
 # Always all of them, so that a script finds the same keys.
@@ -67,7 +67,7 @@ def plan_for(settings: Settings, flows: Sequence[str], debug: bool = False) -> P
             "a store in memory lives in one process, and a worker is another",
             "name a file: --store sqlite:///headrace.db",
         )
-    writer = Path(f"{address.location}-writer") if address.service is Service.SQLITE else None
+    writer = Path(f"{address.location}-writer") if address.service is StoreKind.SQLITE else None
     environment = {**os.environ, STORE_VARIABLE: settings.store}
     return Plan(
         programs=(worker_program(flows, environment, settings.processes, settings.hold_s, debug),),

@@ -16,6 +16,7 @@ HeadraceError
 │   ├── UnsafeStore          the store would lose data where it is, or as it is opened
 │   │   └── StoreReplaced        the open file was deleted or replaced
 │   ├── StoreFull *          no room: nothing was acknowledged
+│   ├── PortTaken            an address that cannot be listened on
 │   └── MissingExtra         a part that is not installed
 └── TryAgain *           nobody: the same call again is right
     ├── Unknown *            sent, but the answer was lost: send the same write again
@@ -110,6 +111,10 @@ class StoreFull(OperatorError):
     """There is no room; nothing was acknowledged."""
 
     heals = True
+
+
+class PortTaken(OperatorError):
+    """An address that cannot be listened on."""
 
 
 class MissingExtra(OperatorError):

@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from headrace.core.errors import OperatorError
+from headrace.core.errors import PortTaken
 from headrace.http.options import Options
 
 STOP_S_MAX = 2
@@ -107,6 +107,6 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        raise OperatorError(
+        raise PortTaken(
             f"cannot listen on {host} port {port}: {error}", "choose another port, or 0 for any that is free"
         ) from None

@@ -259,6 +259,10 @@ class Engine:
         """Recount one job from its items; an account that is right gives an empty list."""
         return recount(await self.store.audit(job))
 
+    async def answers(self) -> None:
+        """Return if the store answers; raise if it does not."""
+        await self.store.jobs(JobFilter(limit=1))
+
     async def effects(self, sink: Sink, job: str = "", left_behind: bool = False) -> AsyncGenerator[EffectLine, None]:
         """What stands in a sink, with how each effect's item ended; only of one job, or only what was left behind."""
         async for line in every_effect(sink, self.store, f"{job}/" if job else ""):

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
 
-class Service(Protocol):
+class Drainable(Protocol):
     def drain(self) -> None:
         """Take nothing more; `run` returns when what is in hand is dealt with."""
 
@@ -16,7 +16,7 @@ class Service(Protocol):
         """Serve until drained. Raises what made going on impossible."""
 
 
-S = TypeVar("S", bound=Service)
+S = TypeVar("S", bound=Drainable)
 
 
 @asynccontextmanager

@@ -9,17 +9,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.services.leader import NamedLease as NamedLease
-    from headrace.services.leader import Term as Term
-    from headrace.services.leader import leader as leader
+    from headrace.core.backoff import Backoff as Backoff
+    from headrace.core.checks import Check as Check
+    from headrace.runtime.pacing import Pauses as Pauses
+    from headrace.runtime.programs import Program as Program
+    from headrace.runtime.programs import worker_program as worker_program
+    from headrace.services.causes import bare_errors as bare_errors
+    from headrace.services.frame import Frame as Frame
+    from headrace.services.frame import Talk as Talk
+    from headrace.services.leadership import NamedLease as NamedLease
+    from headrace.services.leadership import Term as Term
+    from headrace.services.leadership import leader as leader
+    from headrace.services.log_lines import log_to_stderr as log_to_stderr
+    from headrace.services.service import HttpSettings as HttpSettings
+    from headrace.services.service import Part as Part
+    from headrace.services.service import Ready as Ready
+    from headrace.services.service import Service as Service
+    from headrace.services.service import serving as serving
     from headrace.services.settings import Sources as Sources
     from headrace.services.settings import read as read
     from headrace.services.settings import setting as setting
     from headrace.services.settings import table as table
+    from headrace.services.signals import patiently as patiently
+    from headrace.services.signals import rest as rest
+    from headrace.services.signals import stopping as stopping
 
 _NAMES = {
-    "leader": ("NamedLease", "Term", "leader"),
-    "settings": ("Sources", "read", "setting", "table"),
+    "services.service": ("HttpSettings", "Part", "Ready", "Service", "serving"),
+    "services.frame": ("Frame", "Talk"),
+    "services.settings": ("Sources", "read", "setting", "table"),
+    "services.leadership": ("NamedLease", "Term", "leader"),
+    "services.causes": ("bare_errors",),
+    "services.signals": ("patiently", "rest", "stopping"),
+    "services.log_lines": ("log_to_stderr",),
+    "runtime.programs": ("Program", "worker_program"),
+    "runtime.pacing": ("Pauses",),
+    "core.backoff": ("Backoff",),
+    "core.checks": ("Check",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
@@ -29,7 +55,7 @@ __all__ = list(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'headrace.services' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"headrace.services.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"headrace.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

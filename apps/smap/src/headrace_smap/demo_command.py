@@ -23,7 +23,7 @@ import typer
 
 from headrace.commands import Exit, Session, of
 from headrace.errors import NotFound
-from headrace_smap.causes import bare_errors
+from headrace.services import bare_errors
 
 if TYPE_CHECKING:
     import httpx

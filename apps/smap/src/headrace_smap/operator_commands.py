@@ -269,7 +269,7 @@ def _target(text: str) -> dict[str, str]:
 
 def _with_desk(work: Callable[[Desk], Awaitable[T]], new: bool = True) -> T:
     """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
-    from headrace_smap.causes import bare_errors
+    from headrace.services import bare_errors
     from headrace_smap.logging import quiet
     from headrace_smap.project.desk import desk_of
     from headrace_smap.settings import load

@@ -64,7 +64,7 @@ def up(
 def _serve(session: Session, name: str, port: int | None) -> None:
     import asyncio
 
-    from headrace_smap.causes import bare_errors
+    from headrace.services import bare_errors
     from headrace_smap.logging import to_stderr
     from headrace_smap.serving import run
     from headrace_smap.settings import load

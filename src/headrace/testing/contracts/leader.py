@@ -18,7 +18,7 @@ from headrace.core.errors import CallerError
 from headrace.core.leasing import Lease, Leased
 from headrace.ports.leases import Leases
 from headrace.runtime.seams import Seams
-from headrace.services.leader import Leadership, Loop, NamedLease, Term
+from headrace.services.leadership import Leadership, Loop, NamedLease, Term
 from headrace.testing.contracts.leader_child import LEASE
 from headrace.wiring import connect
 
@@ -50,7 +50,7 @@ class Frozen:
 
 
 class LeaderContract:
-    """`services.leader`. Brings: `url` of a store with a clock of its own. `leadership` is replaced by broken twins."""
+    """`services.leadership`. Brings: `url` of a store with a clock of its own. Broken twins replace `leadership`."""
 
     @pytest.fixture
     def leadership(self) -> type[Leadership]:

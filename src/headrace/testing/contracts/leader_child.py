@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.runtime.seams import Seams
-from headrace.services.leader import Leadership, NamedLease, Term
+from headrace.services.leadership import Leadership, NamedLease, Term
 from headrace.wiring import connect
 
 LEASE, HOLD_S, TICK_S = "contract/leader", 1.5, 0.02

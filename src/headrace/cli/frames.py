@@ -1,0 +1,100 @@
+"""The commands of an application that has a frame: one for each service, `up`, `doctor` and `settings`.
+
+They are added to a tree of commands (`headrace shop up`), or are a program of their own (`python -m shop up`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from headrace.cli.app import answered, global_first
+from headrace.cli.doctor import answer_checks
+from headrace.cli.session import Session, of
+from headrace.services.frame import Frame, Talk
+from headrace.services.log_lines import log_to_stderr
+from headrace.services.service import HttpSettings
+from headrace.services.settings import declared, help_of
+
+Register = Callable[[typer.Typer], None]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535)]
+
+
+def frame_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
+    """Add the commands of a frame to a tree."""
+    for name in frame.services:
+        tree.command(name, help=_sentence(frame, name))(_serving(frame, name))
+
+    @tree.command(help="Run everything, each service in processes of its own, until Ctrl-C.")
+    def up(context: typer.Context) -> int:
+        return asyncio.run(frame.up(os.environ, Talk(of(context).say, tell)))
+
+    @tree.command(help="Check settings, parts and services, and say what to do.")
+    def doctor(context: typer.Context) -> int:
+        return answer_checks(of(context), asyncio.run(frame.examine(os.environ)))
+
+    @tree.command(help="List the settings: variable, value and meaning.")
+    def settings(context: typer.Context) -> None:
+        _settings(of(context), frame)
+
+
+def main(frame: Frame[Any], *registers: Register, arguments: Sequence[str] | None = None) -> int:
+    """Run a command of a frame as a program of its own; `registers` add further ones."""
+    first, rest = global_first(sys.argv[1:] if arguments is None else arguments)
+    tree = typer.Typer(name=frame.name, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+    tree.callback()(_everywhere)
+    frame_commands(tree, frame)
+    for register in registers:
+        register(tree)
+    words = [*first, *(rest or ["--help"])]
+    return answered(lambda: tree(args=words, prog_name=frame.name, standalone_mode=False), words)
+
+
+def tell(line: str) -> None:
+    """A line on standard output, at once: somebody may wait for it."""
+    print(line, file=sys.stdout, flush=True)
+
+
+def _everywhere(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+) -> None:
+    # A service sets its own level: here is somebody who looks at something else.
+    log_to_stderr(logging.DEBUG if debug else logging.WARNING)
+    context.obj = Session({}, json, debug)
+
+
+def _serving(frame: Frame[Any], name: str) -> Callable[[int | None], None]:
+    def command(port: Port = None) -> None:
+        log_to_stderr()
+        asyncio.run(frame.serve(name, os.environ, port, tell))
+
+    return command
+
+
+def _sentence(frame: Frame[Any], name: str) -> str:
+    where = help_of(HttpSettings, frame.prefix, "http_port")
+    return f"Run the service {name} until it is told to stop. --port: {where[0].lower()}{where[1:]}"
+
+
+def _settings(session: Session, frame: Frame[Any]) -> None:
+    read = frame.load(os.environ)
+    known = list(declared(frame.settings, frame.prefix))
+    values = {one.variable: "…" if one.facts.secret else str(getattr(read, one.name)) for one in known}
+
+    def show(console: Any) -> None:
+        from headrace.cli.tables import plain_table
+
+        table = plain_table("variable", "value", "meaning")
+        for one in known:
+            table.add_row(one.variable, values[one.variable], one.facts.doc)
+        console.print(table)
+
+    session.answer(values, show)

@@ -1,0 +1,134 @@
+"""A service: what it prepares, what it runs, its routes, and the parts it needs; and the frame that serves it.
+
+    class Orders(Service):
+        name = "orders"
+
+        def routes(self) -> Sequence[APIRouter]: ...
+        async def run(self, stop: asyncio.Event) -> None: ...
+
+It is served with `/healthz`, `/readyz` (which asks its parts) and `/metrics`, says in one line that it is ready, and
+ends on SIGTERM when what it holds is finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.runtime.programs import die_with_parent, tell_ready
+from headrace.services.settings import setting
+from headrace.services.signals import Stopped, patiently, stopping
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+    from prometheus_client import CollectorRegistry
+
+    from headrace.http import IdempotencyStore
+
+PORT_MAX = 65_535
+STOP_S_MAX = 20.0
+
+
+class Part(Protocol):
+    """Something that a service cannot work without: a store, a bus, a bucket."""
+
+    async def answers(self) -> object:
+        """Return if it answers, whatever; raise if it does not."""
+
+
+class Service:
+    """One service; a subclass overrides what it has.
+
+    `parts` are asked by `/readyz` and by `doctor`. `registry` holds its metrics, `idempotency` the answers to repeated
+    POSTs; without them there are new ones in memory.
+    """
+
+    name: str = ""
+    parts: Mapping[str, Part] = MappingProxyType({})
+    registry: CollectorRegistry | None = None
+    idempotency: IdempotencyStore | None = None
+
+    async def prepare(self) -> None:
+        """Make what it needs and is missing. Called again if a server was not up yet."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set, finish what is in hand, give back the rest."""
+        await stop.wait()
+
+    def routes(self) -> Sequence[APIRouter]:
+        """What it answers over HTTP."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """The settings of every service; an application's own class inherits them."""
+
+    http_host: str = setting(
+        "127.0.0.1", "the address to listen on; one that others can reach needs an API key of 32 characters or more"
+    )
+    http_port: int | None = setting(None, "the port to listen on; 0: any that is free", low=0, high=PORT_MAX)
+    api_key: str = setting("", "asked of every request", secret=True, without="none, and loopback only")
+    wait_s: float = setting(60.0, "seconds to wait for servers that are not up yet", low=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A service that is up, and where."""
+
+    title: str
+    url: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.title} is ready at {self.url}"
+
+
+Opening = Callable[[asyncio.Event], AbstractAsyncContextManager[Service]]
+"""Opens the parts of a service and makes it; whatever runs beside it ends when the event is set."""
+
+
+@asynccontextmanager
+async def serving(
+    service: Service, settings: HttpSettings, stop: asyncio.Event, application: str
+) -> AsyncIterator[Ready]:
+    """A service and its HTTP side for as long as the block runs; what ends it early ends the block."""
+    from headrace import http
+
+    await patiently(service.prepare, settings.wait_s, stop)
+    options = http.Options(
+        f"{application}-{service.name}",
+        host=settings.http_host,
+        port=settings.http_port or 0,
+        api_keys={application: settings.api_key} if settings.api_key else {},
+        checks={name: part.answers for name, part in service.parts.items()},
+        registry=service.registry,
+        idempotency=service.idempotency,
+    )
+    async with http.serving(http.application(options, service.routes())) as served, asyncio.TaskGroup() as group:
+        running = group.create_task(service.run(stop))
+        try:
+            yield Ready(f"{application} {service.name}", served.url)
+        finally:
+            stop.set()
+            async with asyncio.timeout(STOP_S_MAX):
+                await running
+
+
+async def serve(opening: Opening, settings: HttpSettings, application: str, say: Callable[[str], None]) -> None:
+    """One service until a signal asks it to stop; a server that is not there yet is waited for."""
+    die_with_parent(signal.SIGTERM)
+    stop = asyncio.Event()
+    with stopping(stop), contextlib.suppress(Stopped):
+        async with contextlib.AsyncExitStack() as stack:
+            service = await patiently(lambda: stack.enter_async_context(opening(stop)), settings.wait_s, stop)
+            ready = await stack.enter_async_context(serving(service, settings, stop, application))
+            say(ready.line)
+            tell_ready(ready.url)
+            await stop.wait()

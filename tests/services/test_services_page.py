@@ -1,0 +1,162 @@
+"""The shop of docs/services.md: a service, two workers, a leader, `up`, `demo` and `doctor` in one small file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pages import ROOT, block
+from waiting import until
+
+from headrace.services import table
+
+PAGE = "docs/services.md"
+FRAME_LINES_MAX = 300
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(block(PAGE, "python"))
+    return tmp_path
+
+
+def called(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200", **variables}
+    command = [sys.executable, "-m", "shop", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@contextmanager
+def up(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The shop, and where it takes orders."""
+    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0"}
+    with (folder / "talk").open("w") as talk:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=talk, text=True)
+    assert process.stdout is not None
+    try:
+        lines = [process.stdout.readline() for _ in range(2)]
+        assert lines[0].startswith("shop api is ready at http://"), (folder / "talk").read_text()
+        assert lines[1].startswith("orders are taken at http://")
+        yield process, lines[0].split()[-1]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, (folder / "talk").read_text()
+        process.stdout.close()
+
+
+def children(pid: int) -> dict[int, str]:
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = entry.read_text().rpartition(")")[2].split()
+            line = (entry.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if int(words[1]) == pid and words[0] != "Z":
+            found[int(entry.parent.name)] = line
+    return found
+
+
+def workers(pid: int) -> list[int]:
+    return [child for child, line in children(pid).items() if "headrace.cli.child" in line]
+
+
+def ordered(url: str, items: int, key: str) -> str:
+    answer = httpx.post(f"{url}/orders?items={items}", headers={"Idempotency-Key": key}, trust_env=False)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["order"])
+
+
+def state(url: str, order: str) -> dict[str, Any]:
+    answer: dict[str, Any] = httpx.get(f"{url}/orders/{order}", trust_env=False).json()
+    return answer
+
+
+def test_the_frame_is_small() -> None:
+    assert len(block(PAGE, "python").splitlines()) < FRAME_LINES_MAX
+
+
+def test_orders_are_charged_although_a_worker_is_killed(shop: Path) -> None:
+    with up(shop) as (process, url):
+        order = ordered(url, 2_000, "first")
+        assert ordered(url, 2_000, "first") == order
+        until(lambda: state(url, order)["charged"] > 50, "work has begun", 30)
+        first = workers(process.pid)
+        assert len(first) == 2
+        os.kill(first[0], signal.SIGKILL)
+        until(lambda: len(set(workers(process.pid)) - {first[0]}) == 2, "another worker", 30)
+        until(lambda: state(url, order)["state"] == "finished", "the order is charged", 60)
+        assert state(url, order)["charged"] == 2_000
+        assert httpx.get(f"{url}/readyz", trust_env=False).json()["checks"]["store"]["ok"]
+        assert httpx.get(f"{url}/orders/none", trust_env=False).status_code == 404
+        assert "headrace_http_requests" in httpx.get(f"{url}/metrics", trust_env=False).text
+        below = children(process.pid)
+    talk = (shop / "talk").read_text()
+    assert f"worker {first[0]} was killed by SIGKILL; another one starts" in talk
+    assert "orders.open" in talk
+    assert not any(Path(f"/proc/{pid}/fd").exists() for pid in below)
+
+
+def test_a_setting_that_cannot_work_ends_everything(shop: Path) -> None:
+    done = called(shop, "up", SHOP_LOOK_S="0")
+    assert done.returncode == 2
+    assert "SHOP_LOOK_S = 0 is not 0.1 or more" in done.stderr
+
+
+def test_a_port_that_is_taken_ends_everything_with_its_name(shop: Path) -> None:
+    with up(shop) as (_, url):
+        port = url.rpartition(":")[2]
+        done = called(shop, "up", SHOP_HTTP_PORT=port)
+    assert done.returncode == 1
+    assert f"shop api cannot listen on 127.0.0.1 port {port}" in done.stderr
+    assert "SHOP_HTTP_PORT" in done.stderr
+    assert "another one starts" not in done.stderr
+
+
+def test_the_demo_has_a_receipt(shop: Path) -> None:
+    done = called(shop, "demo", "--items", "50", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"items": 50, "charged": 50}
+    assert "everything was charged once" in called(shop, "demo", "--items", "3").stdout
+
+
+def test_the_doctor_asks_parts_and_services(shop: Path) -> None:
+    with up(shop) as (_, url):
+        port = url.rpartition(":")[2]
+        done = called(shop, "doctor", "--json", SHOP_HTTP_PORT=port)
+    found = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, found) == (0, {"settings": "ok", "store": "ok", "shop api": "ok"})
+    gone = called(shop, "doctor", "--json", SHOP_HTTP_PORT=port)
+    assert {check["name"]: check["state"] for check in json.loads(gone.stdout)["checks"]}["shop api"] == "warning"
+    wrong = called(shop, "doctor", SHOP_STORE="postgresql://nobody@127.0.0.1:1/none")
+    assert (wrong.returncode, "bad" in wrong.stdout) == (1, True)
+    assert called(shop, "doctor", SHOP_WORKERS="0").returncode == 1
+
+
+def test_the_settings_are_listed_as_the_page_shows_them(shop: Path) -> None:
+    done = called(shop, "settings", "--json", SHOP_API_KEY="hush" * 8, SHOP_WORKERS="3")
+    values = json.loads(done.stdout)
+    assert (values["SHOP_WORKERS"], values["SHOP_API_KEY"]) == ("3", "…")
+    namespace: dict[str, Any] = {"__name__": "shop"}
+    sys.modules["shop"] = type(sys)("shop")
+    try:
+        exec(compile(block(PAGE, "python"), "shop.py", "exec"), vars(sys.modules["shop"]))  # noqa: S102
+        namespace = vars(sys.modules["shop"])
+        assert table(namespace["Settings"], "SHOP_") in (ROOT / PAGE).read_text("utf-8")
+    finally:
+        del sys.modules["shop"]
+
+
+def test_help_names_the_commands(shop: Path) -> None:
+    done = called(shop, "--help")
+    assert [word for word in ("api", "up", "doctor", "settings", "demo") if word not in done.stdout] == []
+    assert "SHOP_HTTP_PORT" in called(shop, "api", "--help").stdout
