@@ -1,0 +1,126 @@
+"""Timetables: the moments of a cron expression in a time zone, or of an interval.
+
+A timetable is a set of moments, whoever asks and whenever. Summer time is cron's: a time of day that a change of the
+clocks leaves out is the first instant after the gap, and one that comes twice is its first coming. An expression whose
+minute or hour begins with a star means "every so often" and follows real time through the change. Intervals are counted
+from the epoch in UTC, so that they need no beginning of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from headrace.core.errors import CallerError
+
+NEVER_MS = 253_402_300_799_000
+"""The end of the year 9999."""
+
+INTERVAL_S_MIN, INTERVAL_S_MAX = 1.0, 366 * 86_400.0
+_DURATION = re.compile(
+    r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
+)
+_FORMS = 'a cron expression such as "*/5 * * * *", or a duration such as PT5M or P1D'
+_CRON_FIELDS = 5
+_EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+# Looking back for the newest moments begins here and goes back four times as far each time.
+_LOOK_BACK_MS = 3_600_000
+
+
+class Timetable:
+    """The moments of one schedule, in milliseconds since the epoch."""
+
+    def __init__(self, text: str, tz: str = "UTC") -> None:
+        self.zone = zone_of(tz)
+        self._text = text.strip()
+        self._interval_ms = _interval_ms(self._text) if self._text[:1].upper() == "P" else 0
+        if not self._interval_ms:
+            _check_cron(self._text)
+
+    def after(self, moment_ms: int) -> int:
+        """The first moment after this one; the end of time if there is none in fifty years."""
+        return next(self._from(moment_ms), NEVER_MS)
+
+    def newest(self, after_ms: int, until_ms: int, count_max: int) -> list[int]:
+        """The newest moments in (after, until], oldest first."""
+        back_ms = _LOOK_BACK_MS
+        while True:
+            start_ms = max(after_ms, until_ms - back_ms)
+            found = self._between(start_ms, until_ms)
+            if start_ms == after_ms or len(found) >= count_max:
+                return found[-count_max:]
+            back_ms *= 4
+
+    def next(self, moment_ms: int, count: int) -> list[int]:
+        """So many moments after this one."""
+        return list(islice(self._from(moment_ms), count))
+
+    def _between(self, start_ms: int, until_ms: int) -> list[int]:
+        found = []
+        for moment in self._from(start_ms):
+            if moment > until_ms:
+                break
+            found.append(moment)
+        return found
+
+    def _from(self, moment_ms: int) -> Iterator[int]:
+        if self._interval_ms:
+            moment = moment_ms // self._interval_ms * self._interval_ms
+            while True:
+                moment += self._interval_ms
+                yield moment
+        start = datetime.fromtimestamp(moment_ms // 1_000, self.zone)
+        last = moment_ms
+        for found in CronSim(self._text, start):
+            moment = round(found.timestamp()) * 1_000
+            # In an hour that comes twice the search may find what lies before its start.
+            if moment > last:
+                last = moment
+                yield moment
+
+
+def timetable_text(when: str | timedelta) -> str:
+    """The text of a timetable from what an author writes."""
+    if isinstance(when, str):
+        return when.strip()
+    seconds = when.total_seconds()
+    if not INTERVAL_S_MIN <= seconds <= INTERVAL_S_MAX or seconds != int(seconds):
+        raise CallerError(
+            f"an interval of {seconds:g} s is not a whole number of seconds from {INTERVAL_S_MIN:g} to 366 days"
+        )
+    return f"PT{int(seconds)}S"
+
+
+def zone_of(tz: str) -> tzinfo:
+    """A time zone by its name, or words that help."""
+    if tz == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(tz)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise CallerError(f"there is no time zone {tz!r}", "write one such as Asia/Ho_Chi_Minh or UTC") from None
+
+
+def _interval_ms(text: str) -> int:
+    match = _DURATION.fullmatch(text.upper())
+    parts = {unit: int(count) for unit, count in match.groupdict().items() if count} if match else {}
+    seconds = timedelta(**parts).total_seconds() if parts else 0.0
+    if not INTERVAL_S_MIN <= seconds <= INTERVAL_S_MAX:
+        raise CallerError(f"{text!r} is not a duration from PT1S to P366D", f"write {_FORMS}")
+    return int(seconds) * 1_000
+
+
+def _check_cron(text: str) -> None:
+    if len(text.split()) != _CRON_FIELDS:
+        raise CallerError(f"{text!r} is not a timetable: cron has {_CRON_FIELDS} fields", f"write {_FORMS}")
+    try:
+        found = next(CronSim(text, _EPOCH), None)
+    except (CronSimError, ValueError) as error:
+        raise CallerError(f"{text!r} is not a timetable: {str(error).lower()}", f"write {_FORMS}") from None
+    if found is None:
+        raise CallerError(f"{text!r} never comes", f"write {_FORMS}")
