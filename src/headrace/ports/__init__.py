@@ -72,6 +72,17 @@ if TYPE_CHECKING:
     from headrace.core.ledgers import Seal as Seal
     from headrace.core.ledgers import Settle as Settle
     from headrace.core.parcels import Parcel as Parcel
+    from headrace.core.schedules import Due as Due
+    from headrace.core.schedules import DueSchedule as DueSchedule
+    from headrace.core.schedules import Fire as Fire
+    from headrace.core.schedules import FireOutcome as FireOutcome
+    from headrace.core.schedules import FireView as FireView
+    from headrace.core.schedules import Firing as Firing
+    from headrace.core.schedules import Misfire as Misfire
+    from headrace.core.schedules import Origin as Origin
+    from headrace.core.schedules import Overlap as Overlap
+    from headrace.core.schedules import Schedule as Schedule
+    from headrace.core.schedules import ScheduleView as ScheduleView
     from headrace.core.tally import JobState as JobState
     from headrace.core.tally import Tally as Tally
     from headrace.core.tally import Tolerance as Tolerance
@@ -88,6 +99,8 @@ if TYPE_CHECKING:
     from headrace.ports.outbox import Outbox as Outbox
     from headrace.ports.parts import Parts as Parts
     from headrace.ports.parts import StoreBus as StoreBus
+    from headrace.ports.schedules import ScheduledStore as ScheduledStore
+    from headrace.ports.schedules import Schedules as Schedules
     from headrace.ports.seams import Beat as Beat
     from headrace.ports.seams import Chance as Chance
     from headrace.ports.seams import Clock as Clock
@@ -113,6 +126,7 @@ _NAMES = {
     "headrace.ports.operations": ("Operations",),
     "headrace.ports.outbox": ("Inbox", "Outbox"),
     "headrace.ports.parts": ("Parts", "StoreBus"),
+    "headrace.ports.schedules": ("ScheduledStore", "Schedules"),
     "headrace.ports.seams": ("Beat", "Chance", "Clock", "Identity", "Threads"),
     "headrace.ports.sink": ("Sink", "Applied", "Change", "Effect", "EffectView"),
     "headrace.ports.store": ("Store", "Features"),
@@ -162,6 +176,19 @@ _NAMES = {
     "headrace.core.leasing": ("Lease", "Leased"),
     "headrace.core.ledgers": ("Account", "AccountTally", "Entry", "Expect", "Posted", "Seal", "Settle"),
     "headrace.core.parcels": ("Parcel",),
+    "headrace.core.schedules": (
+        "Due",
+        "DueSchedule",
+        "Fire",
+        "FireOutcome",
+        "FireView",
+        "Firing",
+        "Misfire",
+        "Origin",
+        "Overlap",
+        "Schedule",
+        "ScheduleView",
+    ),
     "headrace.core.tally": ("JobState", "Tally", "Tolerance"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

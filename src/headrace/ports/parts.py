@@ -9,6 +9,7 @@ from headrace.ports.bus import Bus, BusOperations
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
 from headrace.ports.outbox import Inbox, Outbox
+from headrace.ports.schedules import Schedules
 
 
 class StoreBus(Bus, BusOperations, Protocol):
@@ -16,8 +17,8 @@ class StoreBus(Bus, BusOperations, Protocol):
 
 
 class Parts(Backend, Protocol):
-    """An account with its outbox and inbox, a bus, a ledger and leases, all in one place: what one transaction may
-    hold together."""
+    """An account with its outbox and inbox, a bus, a ledger, leases and schedules, all in one place: what one
+    transaction may hold together."""
 
     @property
     def outbox(self) -> Outbox: ...
@@ -33,3 +34,6 @@ class Parts(Backend, Protocol):
 
     @property
     def leases(self) -> Leases: ...
+
+    @property
+    def schedules(self) -> Schedules: ...

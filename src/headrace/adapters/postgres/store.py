@@ -28,6 +28,7 @@ from headrace.adapters.postgres.ledger import PostgresLedger
 from headrace.adapters.postgres.open_transactions import PostgresTransaction, PostgresTransactions
 from headrace.adapters.postgres.operating import PostgresOperations
 from headrace.adapters.postgres.outboxing import PostgresOutbox
+from headrace.adapters.postgres.schedules import PostgresSchedules
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.waking import Bells
 from headrace.core.audit import JobAudit
@@ -76,6 +77,7 @@ class PostgresStore(PostgresOperations):
         self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
         self.inbox = PostgresInbox(self._lanes, self._graphs, self._after)
         self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
+        self.schedules = PostgresSchedules(self._lanes, self._bells)
 
     @classmethod
     async def open(cls, url: str, lanes: int = LANES) -> PostgresStore:

@@ -18,6 +18,7 @@ from headrace.adapters.sqlite.inboxing import SqliteInbox
 from headrace.adapters.sqlite.leases import SqliteLeases
 from headrace.adapters.sqlite.ledger import SqliteLedger
 from headrace.adapters.sqlite.outboxing import SqliteOutbox
+from headrace.adapters.sqlite.schedules import SqliteSchedules
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Memory, Transaction
@@ -66,6 +67,7 @@ class SqliteStore:
         beside = Transactions(self._write, self._read, self.on_wake)
         self.outbox, self.inbox, self.bus = SqliteOutbox(beside), SqliteInbox(beside), SqliteBus(beside)
         self.ledger, self.leases = SqliteLedger(beside), SqliteLeases(beside)
+        self.schedules = SqliteSchedules(beside)
 
     @classmethod
     async def open(cls, path: str = MEMORY, clock: Clock | None = None) -> SqliteStore:

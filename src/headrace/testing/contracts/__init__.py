@@ -37,6 +37,12 @@ from headrace.testing.contracts.outbox import OutboxContract
 from headrace.testing.contracts.recording import RecordingContract
 from headrace.testing.contracts.redriving import RedrivingContract
 from headrace.testing.contracts.reviving import RevivingContract
+from headrace.testing.contracts.schedules import (
+    DeclaringContract,
+    FiringContract,
+    OverlapContract,
+    SteeringContract,
+)
 from headrace.testing.contracts.sending import SendingContract
 from headrace.testing.contracts.settling import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
@@ -84,6 +90,10 @@ class SinkContract(OnceContract, PutContract, RevokeContract, EffectsContract):
     """`ports.sink.Sink`: once, put, revoke, effects."""
 
 
+class SchedulesContract(FiringContract, OverlapContract, SteeringContract, DeclaringContract):
+    """`ports.schedules.Schedules`: declare, add, remove, pause, run, due, fire, look."""
+
+
 class OperationsContract(
     CancellingContract, RedrivingContract, RevivingContract, GenerationsContract, WanderingContract, Benched
 ):
@@ -104,6 +114,7 @@ __all__ = [
     "OpenTransactionContract",
     "OperationsContract",
     "OutboxContract",
+    "SchedulesContract",
     "SinkContract",
     "StoreContract",
     "TransactionContract",
