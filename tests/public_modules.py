@@ -8,6 +8,7 @@ PUBLIC = {
     "headrace.errors",
     "headrace.http",
     "headrace.ports",
+    "headrace.schedules",
     "headrace.services",
     "headrace.tables",
     "headrace.testing",

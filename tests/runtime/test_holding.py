@@ -16,6 +16,7 @@ from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Wan
 from headrace.core.errors import SchemaMismatch, Unknown, Unreachable
 from headrace.core.parcels import Parcel
 from headrace.core.tally import JobState
+from headrace.ports.schedules import Schedules
 from headrace.ports.store import Features
 from headrace.runtime.context import AHEAD_ITEMS, Context, Out
 from headrace.runtime.flow import Flow
@@ -38,6 +39,10 @@ class Faulty:
     @property
     def features(self) -> Features:
         return self._store.features
+
+    @property
+    def schedules(self) -> Schedules:
+        return self._store.schedules
 
     def _fault(self, method: str) -> Exception | None:
         planned = self.faults.get(method)

@@ -28,6 +28,7 @@ from headrace.ports.sink import Sink
 from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.codec import plain_value
 from headrace.runtime.effects import EffectLine, every_effect
+from headrace.runtime.engine_schedules import EngineSchedules
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
 from headrace.runtime.pacing import Pauses
@@ -112,6 +113,11 @@ class Engine:
     def leases(self) -> Leases:
         """Named resources, each held by one at a time."""
         return self.store.leases
+
+    @property
+    def schedules(self) -> EngineSchedules:
+        """Flows that are submitted by the clock: add, pause, resume, run, remove, list."""
+        return EngineSchedules(self.store.schedules, self._seams.clock, self._surely)
 
     # Jobs
 

@@ -10,12 +10,15 @@ async def read(pages: list[Page]) -> None: ...
 
 @flow.stage(after="read")
 async def report(done: Tally) -> None: ...
+
+A flow that is submitted by the clock says so above the stage that takes the item: `@flow.every("0 6 * * *")`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -29,6 +32,7 @@ from headrace.runtime.answers import IGNORE, REFUSE
 from headrace.runtime.codec import Codec, codec_for
 from headrace.runtime.context import OPEN, RECORDED
 from headrace.runtime.handler import Handler, Shape, read_handler
+from headrace.runtime.schedule_declarations import EveryDeclaration, EveryOptions, read_every
 
 CONCURRENCY = 10
 CONCURRENCY_MAX = 10_000
@@ -105,6 +109,7 @@ class Flow:
         self._stages: dict[str, Stage] = {}
         self._specs: dict[str, StageSpec] = {}
         self._graph: Graph | None = None
+        self._declarations: list[EveryDeclaration] = []
 
     def __repr__(self) -> str:
         return f"Flow({self.name!r})"
@@ -138,6 +143,23 @@ class Flow:
         if deadline_s is not None and deadline_s <= 0:
             raise InvalidFlow(f"stage {name!r}: deadline_s={deadline_s} must be above 0")
         self._add(StageSpec(name, Kind.EXTERNAL, after=_names(after), deadline_s=deadline_s))
+
+    def every(self, when: str | timedelta, /, **options: Unpack[EveryOptions]) -> Callable[[Handler], Handler]:
+        """Submit this flow by the clock, each moment once, whichever worker is up: `when` is a cron expression, a
+        duration such as PT5M, or a timedelta. It may stand above the root stage that takes the item, or alone."""
+        index = len(self._declarations)
+        self._declarations.append(read_every(self.name, when, options))
+
+        def bound(handler: Handler) -> Handler:
+            self._declarations[index] = replace(self._declarations[index], handler=handler)
+            return handler
+
+        return bound
+
+    @property
+    def declarations(self) -> Sequence[EveryDeclaration]:
+        """The schedules that were declared with `every`."""
+        return tuple(self._declarations)
 
     def _declare(self, handler: Handler, options: StageOptions) -> Handler:
         name: str = options.get("name") or str(getattr(handler, "__name__", ""))

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from headrace.core.claims import Claim, Grant, Want
 from headrace.core.errors import Conflict, HeadraceError, InvalidFlow
-from headrace.ports.store import Store
+from headrace.ports.schedules import ScheduledStore
 from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.alone import run_alone
 from headrace.runtime.bracket import Opener
@@ -26,6 +26,7 @@ from headrace.runtime.heart import Heart
 from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.observe import Observer
 from headrace.runtime.open_crew import OpenCrew, OpenListCrew, check_transactions
+from headrace.runtime.scheduler import Scheduler
 from headrace.runtime.seams import Seams
 from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Slice
@@ -46,7 +47,7 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
+        store: ScheduledStore,
         flows: Sequence[Flow],
         seams: Seams | None = None,
         options: WorkerOptions | None = None,
@@ -58,6 +59,7 @@ class Worker:
         self._yard = Yard(seams, options, self.observer)
         self._settler = Settler(store, self._yard, self._drop)
         self._crews = {(stage.flow, stage.name): crew for stage, crew in self._make_crews(flows)}
+        self._scheduler = Scheduler(store.schedules, flows, self.id, self._yard)
         self._heart = Heart(store, self.id, self._yard, self._lost)
         self._watch = Watch(self._yard, list(self._crews.values()), self._settler, self._drop)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -97,6 +99,7 @@ class Worker:
             self._serve(self._settler.run()),
             self._serve(self._watch.run()),
             self._serve(sweep_for_ever(self._store, self._yard)),
+            self._serve(self._scheduler.run()),
         ]
         self.observer.event("worker.started", stages=len(self._crews))
         try:

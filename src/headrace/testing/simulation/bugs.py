@@ -12,9 +12,15 @@ from typing import Any
 
 import apsw
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite import SqliteStore, submitting
+from headrace.adapters.sqlite.schedules import SqliteSchedules
+from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Settled, Settlement
+from headrace.core.errors import Unknown
+from headrace.core.jobs import Submission
 from headrace.core.losses import Charge, charge
+from headrace.core.schedules import FireView, Firing
 from headrace.runtime.answers import close_unrun
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Flow, Stage
@@ -75,6 +81,54 @@ class ForgetfulWorker(Worker):
         if stage.shape.takes_list:
             return super()._make_crew(stage, flow)
         return ForgetfulCrew(stage, flow.stages, self._yard, self._settler)
+
+
+class FiresInTwoTransactions(SqliteSchedules):
+    """Commits the row of a fire and then submits its job; now and then whoever does it dies in between."""
+
+    async def fire(self, firing: Firing) -> list[FireView]:
+        rows = tuple(replace(fire, submission=None) for fire in firing.fires)
+        answer = await super().fire(replace(firing, fires=rows))
+        for fire in firing.fires:
+            if fire.moment_ms // 1_000 % 3 == 0:
+                raise Unknown("the line broke between the two")
+            if fire.submission is not None:
+                submission, moment = fire.submission, fire.moment_ms
+                await self._transactions.write(lambda tx, s=submission, m=moment: fire_late(tx, s, m))  # type: ignore[misc]
+        return answer
+
+
+def fire_late(tx: Transaction, submission: Submission, moment_ms: int) -> None:
+    """The second of two transactions that should be one."""
+    job = submitting.submit(tx, submission).job
+    told = "UPDATE headrace_fire SET outcome = 'fired', job = ? WHERE moment_ms = ?"
+    tx.connection.execute(told, (job, moment_ms))
+
+
+class FiresNow(SqliteSchedules):
+    """Takes the worker's time for the moment of a fire."""
+
+    async def fire(self, firing: Firing) -> list[FireView]:
+        late = tuple(replace(fire, moment_ms=firing.due_ms - 1_234) for fire in firing.fires)
+        return await super().fire(replace(firing, fires=late))
+
+
+class ForgetsMissed(SqliteSchedules):
+    """Fires the newest moment of those that are due and passes over what it had promised to make up for."""
+
+    async def fire(self, firing: Firing) -> list[FireView]:
+        return await super().fire(replace(firing, fires=firing.fires[-1:]))
+
+
+def scheduling(broken: type[SqliteSchedules]) -> type[SqliteStore]:
+    """A store whose schedules are these."""
+
+    class Scheduling(SqliteStore):
+        def __init__(self, *values: Any, **named: Any) -> None:
+            super().__init__(*values, **named)
+            self.schedules = broken(Transactions(self._write, self._read, self.on_wake))
+
+    return Scheduling
 
 
 def charge_everybody(alone: bool, unsettled: Sequence[int], crashes: int) -> Charge:
@@ -153,6 +207,19 @@ BUGS: dict[str, Bug] = {
     ),
     "awaitable_forgotten": Bug(
         "an item is done although its handler has not run to its end", Parts(worker=ForgetfulWorker)
+    ),
+    "fire_and_job_apart": Bug(
+        "the row of a fire and its job are two transactions", Parts(store=scheduling(FiresInTwoTransactions))
+    ),
+    "moment_from_the_clock": Bug(
+        "the moment of a fire is the time at which a worker came to it", Parts(store=scheduling(FiresNow))
+    ),
+    "missed_moments_forgotten": Bug(
+        "moments at which no worker ran are not made up for", Parts(store=scheduling(ForgetsMissed))
+    ),
+    "clock_set_back_unnoticed": Bug(
+        "a schedule that was declared by a clock that was ahead waits for it",
+        Parts(changed("schedules_due", "OR handled_ms > :now_ms + :ahead_ms", "OR :now_ms + :ahead_ms < 0")),
     ),
     "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
     "tally_folded_twice": Bug(

@@ -15,7 +15,9 @@ from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Wan
 from headrace.core.errors import HeadraceError, Unknown, Unreachable
 from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.core.parcels import Parcel
-from headrace.ports.backend import Backend
+from headrace.core.schedules import Due, FireView, Firing, Schedule, ScheduleView
+from headrace.ports.parts import Parts
+from headrace.ports.schedules import Schedules
 from headrace.ports.store import Features
 from headrace.testing.simulation.faults import Faults
 from headrace.testing.simulation.history import History
@@ -44,28 +46,32 @@ class Grounds(Protocol):
     def changed(self) -> None:
         """The store was changed: look at the account."""
 
+    def scheduled(self) -> None:
+        """A worker's schedules are in the store."""
+
 
 class Wire:
     """A store as one process sees it."""
 
-    def __init__(self, grounds: Grounds, process: Process, store: Backend) -> None:
+    def __init__(self, grounds: Grounds, process: Process, store: Parts) -> None:
         self._grounds = grounds
         self._process = process
         self._store = store
         self.features = Features(durable=False, many_processes=True)
+        self.schedules = WireSchedules(self, store.schedules)
 
     async def submit(self, submission: Submission) -> Submitted:
-        return await self._call("submit", lambda: self._store.submit(submission))
+        return await self.call("submit", lambda: self._store.submit(submission))
 
     async def send(self, owner: int | str, parcels: Sequence[Parcel]) -> bool:
         history = self._grounds.history
-        return await self._call(
+        return await self.call(
             "send", lambda: self._store.send(owner, parcels), lambda at, yes: history.staged(owner, parcels, yes)
         )
 
     async def claim(self, worker: str, wants: Sequence[Want], hold_s: float) -> Grant:
         history = self._grounds.history
-        return await self._call(
+        return await self.call(
             "claim",
             lambda: self._store.claim(worker, wants, hold_s),
             lambda at, grant: history.granted(at, grant, hold_s),
@@ -73,26 +79,26 @@ class Wire:
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         history = self._grounds.history
-        return await self._call(
+        return await self.call(
             "settle",
             lambda: self._store.settle(settlements),
             lambda at, answers: history.settled(at, settlements, answers),
         )
 
     async def sweep(self) -> Swept:
-        return await self._call("sweep", self._store.sweep)
+        return await self.call("sweep", self._store.sweep)
 
     async def cancel(self, job: str) -> bool:
-        return await self._call("cancel", lambda: self._store.cancel(job))
+        return await self.call("cancel", lambda: self._store.cancel(job))
 
     async def pause(self, job: str) -> bool:
-        return await self._call("pause", lambda: self._store.pause(job))
+        return await self.call("pause", lambda: self._store.pause(job))
 
     async def resume(self, job: str) -> bool:
-        return await self._call("resume", lambda: self._store.resume(job))
+        return await self.call("resume", lambda: self._store.resume(job))
 
     async def redrive(self, which: DeadFilter) -> int:
-        return await self._call("redrive", lambda: self._store.redrive(which))
+        return await self.call("redrive", lambda: self._store.redrive(which))
 
     def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
         """Blocking, so it cannot be late here; it can fail before or after it was carried out."""
@@ -106,6 +112,9 @@ class Wire:
         if lost:
             raise Unknown("the answer to the renewal was lost")
         return answer
+
+    def scheduled(self, _at: float, _answer: None) -> None:
+        self._grounds.scheduled()
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
         def heard() -> None:
@@ -128,9 +137,9 @@ class Wire:
             loop, late = self._grounds.loop, self._grounds.faults.chance.random() * 4 * self._grounds.hold_s
             loop.later(loop.system, late, self._arrive, f"{name} {key} {fence} late", run, None, None)
             raise Unknown(f"{name}: no answer came")
-        return (await self._call(f"{name} {key} {fence}", run)).applied
+        return (await self.call(f"{name} {key} {fence}", run)).applied
 
-    async def _call(
+    async def call(
         self,
         name: str,
         run: Callable[[], Coroutine[Any, Any, T]],
@@ -187,6 +196,38 @@ class Wire:
         return faults.chance.random() * LATENCY_S
 
 
+class WireSchedules:
+    """The schedules of a store as one process sees them."""
+
+    def __init__(self, wire: Wire, schedules: Schedules) -> None:
+        self._wire, self._schedules = wire, schedules
+
+    async def declare(self, worker: str, flows: Sequence[str], declared: Sequence[Schedule]) -> None:
+        work = self._schedules.declare
+        await self._wire.call("declare", lambda: work(worker, flows, declared), self._wire.scheduled)
+
+    async def due(self, flows: Sequence[str]) -> Due:
+        return await self._wire.call("due", lambda: self._schedules.due(flows))
+
+    async def fire(self, firing: Firing) -> list[FireView]:
+        return await self._wire.call("fire", lambda: self._schedules.fire(firing))
+
+    async def add(self, schedule: Schedule) -> None:
+        await self._wire.call("add", lambda: self._schedules.add(schedule))
+
+    async def remove(self, name: str) -> bool:
+        return await self._wire.call("remove", lambda: self._schedules.remove(name))
+
+    async def set_paused(self, name: str, paused: bool) -> bool:
+        return await self._wire.call("set_paused", lambda: self._schedules.set_paused(name, paused))
+
+    async def run(self, name: str, moment_ms: int) -> bool:
+        return await self._wire.call("run", lambda: self._schedules.run(name, moment_ms))
+
+    async def look(self) -> list[ScheduleView]:
+        return await self._wire.call("look", self._schedules.look)
+
+
 def at_once(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits."""
     try:
@@ -202,6 +243,10 @@ def _brief(result: object) -> object:
     match result:
         case Grant():
             return [(claim.fence, claim.stage, *claim.seqs) for claim in result.claims]
+        case Due():
+            return [(due.schedule.name, due.handled_ms) for due in result.schedules]
+        case [FireView(), *_]:
+            return [str(fire) for fire in result]
         case list():
             return [(answer.fence, answer.accepted, answer.reason) for answer in result]
     return result
@@ -214,9 +259,11 @@ def _changed(result: object) -> bool:
             return bool(result.claims)
         case Swept():
             return result.lost > 0
+        case [FireView(), *_]:
+            return True
         case list():
             return any(answer.accepted for answer in result)
-        case Effect():
+        case Effect() | Due():
             return False
     return bool(result)
 

@@ -20,7 +20,7 @@ from headrace.core.jobs import DeadFilter, Submission
 from headrace.core.losses import charge
 from headrace.core.recount import Finding, explain_open
 from headrace.core.tally import JobState
-from headrace.ports.backend import Backend
+from headrace.ports.parts import Parts as StoreParts
 from headrace.runtime.codec import pack_values
 from headrace.runtime.seams import Seams
 from headrace.runtime.worker import Worker
@@ -31,12 +31,14 @@ from headrace.testing.simulation.history import History
 from headrace.testing.simulation.loop import CURRENT, Deadlock, Process, VirtualLoop
 from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, VirtualThreads
 from headrace.testing.simulation.sink import Sink
+from headrace.testing.simulation.ticks import SHARE, Ticks
 from headrace.testing.simulation.wire import Wire, at_once
 from headrace.testing.witness import Witness
 
 HOLD_S = 2.0
 CHAOS_S = 12.0
 HEAL_S = 120.0
+TICK_ON_S = 6.0
 WORKERS_MAX = 4
 LOOK_EVERY = 4
 JOB = "job-1"
@@ -93,8 +95,10 @@ class World:
         self.database.connection.execute("CREATE TABLE recorded (key TEXT, fence INTEGER)")
         parts.prepare(self.database.connection)
         self.statements = parts.statements(load_statements())
-        self.truth = self._handle(VirtualClock(self.loop))
+        self.clock = VirtualClock(self.loop)
+        self.truth = self._handle(self.clock)
         self.declared = RandomFlow(seed, self.faults.has("poison"), self)
+        self.ticks = Ticks(seed, self) if seed % SHARE == 0 else None
         self.members: list[Member] = []
         self.ended = asyncio.Event()
         self._snoozed: set[str] = set()
@@ -131,6 +135,10 @@ class World:
         before = key in self._snoozed
         self._snoozed.add(key)
         return before
+
+    def scheduled(self) -> None:
+        if self.ticks is not None:
+            self.ticks.declared(self.clock.wall())
 
     def ran(self, key: str, fence: int) -> None:
         self.history.ran(key, fence)
@@ -180,7 +188,17 @@ class World:
             self.history.found(
                 "V1", "; ".join(explain_open(at_once(self.truth.audit(JOB)))), f"{HEAL_S} s after healing"
             )
+        await self._tick_on()
         self._judge()
+
+    async def _tick_on(self) -> None:
+        """Let the last moments fire by clocks that are right, and look at all of them."""
+        if self.ticks is None or self.history.findings:
+            return
+        for member in self.members:
+            member.clock.skew_s = 0.0
+        await asyncio.sleep(TICK_ON_S)
+        self.ticks.check(self.database.connection, self.history, self.clock.wall())
 
     def _submission(self) -> Submission:
         count = self._submitted = self.chance.randint(1, 2 if self.declared.scattered else ITEMS_MAX // 2)
@@ -236,7 +254,8 @@ class World:
 
     async def _live(self, process: Process, clock: VirtualClock, wire: Wire, how: tuple[Seams, WorkerOptions]) -> None:
         seams, options = how
-        worker = self.parts.worker(wire, [self.declared.flow], seams, options)
+        flows = [self.declared.flow] if self.ticks is None else [self.declared.flow, self.ticks.flow]
+        worker = self.parts.worker(wire, flows, seams, options)
         member = Member(process, clock, worker, wire)
         self.members.append(member)
         self.history.note(self.loop.time(), "started", process.name)
@@ -255,7 +274,7 @@ class World:
         self.members.remove(member)
         self.loop.later(self.loop.system, self.chance.random() * 3, self.start)
 
-    def _handle(self, clock: VirtualClock) -> Backend:
+    def _handle(self, clock: VirtualClock) -> StoreParts:
         return self.parts.store(self.database, clock, self.statements, self.parts.judge)
 
     def _heal(self) -> None:

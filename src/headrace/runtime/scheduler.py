@@ -1,0 +1,131 @@
+"""Firing: every worker submits what is due of its flows. No lease is needed for it.
+
+The store says what is due and what time it is; which moments that means follows from the schedule. Whoever is first to
+apply its decision wins, and the others find the schedule changed. A worker sleeps until the next one is due, and looks
+once a second for schedules that were added meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from headrace.core.errors import CallerError, HeadraceError
+from headrace.core.jobs import Submission
+from headrace.core.parcels import Parcel
+from headrace.core.schedules import (
+    DueSchedule,
+    Fire,
+    Firing,
+    Schedule,
+    chosen_moments,
+    due_moments,
+    fire_key,
+    jitter_ms,
+    moment_text,
+)
+from headrace.ports.schedules import Schedules
+from headrace.runtime.declared_schedules import declared_schedules
+from headrace.runtime.flow import Flow
+from headrace.runtime.settler import Outage
+from headrace.runtime.submitting import root_of
+from headrace.runtime.timetable import Timetable
+from headrace.runtime.yard import Yard
+
+LOOK_S_MAX = 1.0
+AGAIN_S = 0.02
+# Workers that wait for the same moment do not all ask in the same instant.
+SPREAD_S = 0.03
+MISSED_COUNT_MAX = 1_000
+UNREADABLE_MS = 60_000
+
+
+class Scheduler:
+    """Fires the schedules of a worker's flows, for as long as the worker runs."""
+
+    def __init__(self, schedules: Schedules, flows: Sequence[Flow], worker: str, yard: Yard) -> None:
+        self._schedules, self._worker, self._yard = schedules, worker, yard
+        self._flows = {flow.name: flow for flow in flows}
+        self._declared = [schedule for flow in flows for schedule in declared_schedules(flow)]
+        self._timetable = lru_cache(1_000)(Timetable)
+
+    async def run(self) -> None:
+        names, outage, told = list(self._flows), Outage(self._yard), False
+        while not self._yard.draining:
+            try:
+                if not told:
+                    await self._schedules.declare(self._worker, names, self._declared)
+                    told = True
+                wait_s = await self._look(names)
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                await outage.wait("store.failing", error)
+                continue
+            outage.reset()
+            await asyncio.sleep(wait_s + SPREAD_S * self._yard.seams.chance.random())
+
+    async def _look(self, flows: Sequence[str]) -> float:
+        """Fire what is due; how long to wait before the next look."""
+        due = await self._schedules.due(flows)
+        for each in due.schedules:
+            firing = self.decide(each, due.now_ms)
+            fired = await self._schedules.fire(firing)
+            for view in fired:
+                fields = {"schedule": firing.name, "moment": moment_text(view.moment_ms), "job": view.job}
+                self._yard.observer.event("schedule.fired", outcome=str(view.outcome), **fields)
+            if firing.missed:
+                self._yard.observer.event("schedule.missed", schedule=firing.name, moments=firing.missed)
+        if due.schedules:
+            return AGAIN_S
+        return LOOK_S_MAX if due.wait_s is None else min(due.wait_s, LOOK_S_MAX)
+
+    def decide(self, due: DueSchedule, now_ms: int) -> Firing:
+        """What becomes of the moments of a schedule up to now."""
+        schedule = due.schedule
+        try:
+            timetable = self._timetable(schedule.timetable, schedule.tz)
+        except CallerError as error:
+            # A worker of another version, or without this time zone: others may be able to read it.
+            self._yard.observer.event("schedule.unreadable", schedule=schedule.name, error=str(error))
+            return Firing(schedule.name, due.revision, due.handled_ms, due.handled_ms, now_ms + UNREADABLE_MS)
+        # A clock that was set back leaves what is handled ahead of it: what fired meanwhile has its row.
+        handled_ms = min(due.handled_ms, now_ms) if due.running else due.handled_ms
+        moments = timetable.newest(handled_ms, now_ms, MISSED_COUNT_MAX) if due.running else []
+        ready = due_moments(schedule, moments, now_ms)
+        chosen = chosen_moments(schedule, ready, now_ms)
+        handled_ms = ready[-1] if ready else handled_ms
+        fires = [self._fire(schedule, timetable, moment) for moment in chosen]
+        if due.asked_ms is not None:
+            fires.append(self._fire(schedule, timetable, due.asked_ms, manual=True))
+        next_ms = timetable.after(handled_ms)
+        due_ms = next_ms + jitter_ms(schedule, next_ms)
+        missed = len(ready) - len(chosen)
+        return Firing(schedule.name, due.revision, due.handled_ms, handled_ms, due_ms, tuple(fires), missed)
+
+    def _fire(self, schedule: Schedule, timetable: Timetable, moment_ms: int, manual: bool = False) -> Fire:
+        flow = self._flows[schedule.flow]
+        try:
+            stage = root_of(flow, schedule.stage or None)
+        except CallerError as error:
+            return Fire(moment_ms, None, manual, str(error))
+        payload = schedule.payload
+        if payload is None:
+            payload = msgspec.msgpack.encode(moment_text(moment_ms, timetable.zone))
+        key = fire_key(schedule.name, moment_ms)
+        submission = Submission(
+            job=self._yard.seams.identity.new(),
+            flow=flow.name,
+            graph=flow.graph,
+            parcels=(Parcel(stage, payload, array("I", [len(payload)])),),
+            tenant=schedule.tenant,
+            key=key,
+            # One moment is one job, also if the payload was changed between two who fire it.
+            digest=hashlib.sha256(key.encode()).hexdigest(),
+        )
+        return Fire(moment_ms, submission, manual)
