@@ -23,6 +23,7 @@ COMMANDS = {
     "worker": "Run handlers in worker processes until told to drain.",
     "jobs": "Submit, look at and steer jobs.",
     "dead": "Dead letters: list, redrive, purge.",
+    "schedules": "Flows that are submitted by the clock.",
     "effects": "What stands in a sink, and what was left behind there.",
     "verify": "Recount every job from its items.",
     "doctor": "Check the surroundings, and say what to do.",
