@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -26,6 +27,7 @@ FAN_OUT = Flow("fan_out")
 POISON = Flow("poison")
 SLOW = Flow("slow")
 GREEDY = Flow("greedy")
+LONG = Flow("long")
 
 
 @cache
@@ -94,3 +96,11 @@ async def grab(number: int, context: Context) -> None:
     note_attempt(context)
     if number == 0 and first:
         ctypes.PyDLL(None).usleep(int(2.5 * HOLD_S * 1_000_000))
+
+
+@LONG.stage(concurrency=20)
+async def last(number: int) -> None:
+    """Longer than a worker waits until it settles a part of what it holds, on a loop that is late at its end: then the
+    end of the handler and the look of the worker fall into one turn."""
+    asyncio.get_running_loop().call_later(1.095, time.sleep, 0.05)
+    await asyncio.sleep(1.1)

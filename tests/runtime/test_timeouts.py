@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from runtime_bench import Bench
 from waiting import eventually
 
+from headrace.adapters.sqlite import SqliteStore
+from headrace.core.claims import Renewed
 from headrace.core.errors import Conflict
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState
 from headrace.runtime.context import Out
 from headrace.runtime.flow import Flow
+from headrace.runtime.yard import WorkerOptions
 
 ONCE = RetryPolicy(attempts_max=1)
+SHORT = WorkerOptions(hold_s=0.4, poll_s=0.05, partial_s=0.05, grace_s=0.1)
+
+
+class Forgetful:
+    """A store that knows nothing of the claims it is asked to renew first."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store, self._asked = store, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
+        if self._asked or not fences:
+            return self._store.renew(worker, fences, hold_s)
+        self._asked = True
+        return Renewed(frozenset(), frozenset())
 
 
 async def test_a_handler_that_takes_too_long_is_cancelled_and_has_failed(bench: Bench) -> None:
@@ -96,6 +118,27 @@ async def test_a_handler_that_swallows_its_cancellation_loses_its_lane_and_not_t
         release.set()
         await eventually(lambda: bool(late), "the handler has gone on")
     assert view.stages["two"].total == 0
+
+
+async def test_a_handler_that_goes_on_after_its_claim_was_lost_loses_its_lane(bench: Bench) -> None:
+    flow, release, calls = Flow("digest"), asyncio.Event(), []
+
+    @flow.stage(concurrency=1)
+    async def one(number: int) -> None:
+        calls.append(number)
+        while len(calls) == 1 and not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    job = await bench.submit(flow, 1)
+    async with bench.worker(flow, options=SHORT, store=Forgetful(bench.store)) as worker:
+        try:
+            assert (await bench.ended(job)).stages["one"].done == 1
+        finally:
+            release.set()
+    assert worker.observer.counts["lane.abandoned"] == 1
 
 
 async def test_a_thread_that_hangs_is_left_behind(bench: Bench) -> None:

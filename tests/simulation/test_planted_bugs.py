@@ -26,6 +26,13 @@ def test_a_planted_bug_is_noticed(name: str) -> None:
     assert noticed or _seeds_notice(range(SEEDS_FIRST, SEEDS), parts), BUGS[name].what
 
 
+def test_a_worker_that_hangs_is_noticed_although_the_others_end_the_job() -> None:
+    outcomes = run_seeds(range(SEEDS), BUGS["rests_after_suspects"].parts).failed
+    hidden = [outcome for outcome in outcomes if outcome.state != "open"]
+    assert hidden
+    assert {finding.invariant for outcome in hidden for finding in outcome.findings} == {"V4"}
+
+
 def test_the_walks_notice_nothing_where_nothing_is_planted() -> None:
     assert not _walks_notice(Parts())
 

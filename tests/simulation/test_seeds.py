@@ -30,6 +30,17 @@ def test_a_renewal_at_the_very_end_of_the_hold_is_in_time(seed: int) -> None:
         assert run_seed(seed).findings == ()
 
 
+@pytest.mark.parametrize("seed", [420])
+def test_a_claim_of_suspects_does_not_end_between_two_of_them(seed: int) -> None:
+    with silence():
+        assert run_seed(seed).findings == ()
+
+
+def test_a_lane_is_given_up_although_its_claim_was_lost() -> None:
+    with silence():
+        assert run_seed(50).findings == ()
+
+
 def test_the_same_seed_gives_the_same_trace() -> None:
     with silence():
         for seed in range(SAME_TWICE):
@@ -92,6 +103,18 @@ def test_the_threads_of_a_blocked_process_go_on(loop: VirtualLoop) -> None:
     assert seen.lines[:3] == ["heart0@1", "heart1@2", "heart cleaned up"]
     assert seen.lines[3:] == ["loop0@5", "loop1@6", "loop cleaned up"]
     loop.bury()
+
+
+def test_a_late_loop_finds_several_timers_due_in_one_turn() -> None:
+    turns: list[float] = []
+    for late_s in (0.0, 0.05):
+        loop = VirtualLoop(Random(1), late_s)
+        for number in range(100):
+            loop.later(loop.system, 1.0 + 0.01 * number, lambda loop=loop: turns.append(loop.time()))
+        loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(3.0)))
+        loop.bury()
+    assert len(set(turns[:100])) == 100
+    assert len(set(turns[100:])) < 50
 
 
 def test_a_run_in_which_nothing_can_happen_any_more_is_a_deadlock(loop: VirtualLoop) -> None:

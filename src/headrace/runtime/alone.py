@@ -21,6 +21,8 @@ REVOKE_TRIES = 5
 async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Settler) -> None:
     """Run the items of one suspect claim, one at a time. Nothing is claimed meanwhile: the caller waits."""
     yard, count = crew.yard, work.claim.count
+    # Others settle what has ended as well. Between two suspects nothing is in flight, and yet the claim goes on.
+    work.driven = True
     for other in crews:
         other.release()
     await yard.until(lambda: work.lost or yard.draining or set(yard.held) == {work.fence})
@@ -28,18 +30,15 @@ async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Set
     work.on_idle = lambda _: yard.tell()
     if revoked and not (work.lost or yard.draining):
         # An empty step says that the first suspect starts now: a claim lost before it charges nobody.
-        work.stop = 1
         settler.soon(work)
         await yard.until(lambda: work.lost or (work.step == 1 and work.sent is None))
     while revoked and work.next < count and not (work.lost or yard.draining):
         crew.start_alone(work)
         await yard.until(lambda: work.lost or work.idle)
         if work.next < count and not work.lost:
-            # More will be started, so this settlement must not end the claim.
-            work.stop = work.next + 1
             settler.soon(work)
             await yard.until(lambda: work.lost or (work.sent is None and not work.has_news()))
-    work.on_idle = settler.soon
+    work.driven, work.on_idle = False, settler.soon
     work.release()
     await yard.until(lambda: work.lost or work.ended)
 

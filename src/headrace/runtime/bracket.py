@@ -156,7 +156,7 @@ class Bracket:
         """Nothing was applied: the step is free again, and what the items sent is forgotten."""
         for work, settlement in zip(works, settlements, strict=True):
             work.refused(frozenset(indexes(settlement.done)), Conflict("nothing was applied"))
-            if work.idle or work.has_news():
+            if work.over or work.has_news():
                 self._settler.soon(work)
         self._yard.tell()
 

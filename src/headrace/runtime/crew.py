@@ -46,13 +46,18 @@ class Crew:
         return [sink.revoke for sink in self.stage.sinks]
 
     @property
+    def handling(self) -> int:
+        """How many lanes run a handler."""
+        return sum(lane.handling for lane in self.lanes)
+
+    @property
     def unstarted(self) -> int:
         return sum(work.unstarted for work in self.queue)
 
     def want(self, held: int) -> Want | None:
         """How much to claim now, while so many items are held; None if there is enough."""
         stage = self.stage
-        free = stage.concurrency - sum(lane.handling for lane in self.lanes)
+        free = stage.concurrency - self.handling
         ahead = int(self._pace * AHEAD_S) if self._pace is not None else 0
         target = min(self._size, free * stage.batch + ahead)
         if self._item_bytes:

@@ -163,7 +163,7 @@ class Settler:
             self._yard.ring()
         if sent.end:
             self._yard.let_go(work)
-        elif work.idle or work.commits:
+        elif work.over or work.commits:
             # What ended while the call was under way.
             self.soon(work)
         self._yard.tell()

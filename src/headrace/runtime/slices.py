@@ -85,6 +85,7 @@ class Slice:
         "busy",
         "claim",
         "commits",
+        "driven",
         "ended",
         "ending",
         "excluded",
@@ -133,6 +134,8 @@ class Slice:
         self.sent_outbox = Outbox()
         self.ending = self.lost = self.ended = self.released = self.given_back = False
         self.travelling = False
+        # Whoever drives it starts one item after another, and says when no other follows: until then it does not end.
+        self.driven = False
         self.on_idle: Callable[[Slice], None] | None = None
 
     def open(self, now: float) -> None:
@@ -160,6 +163,11 @@ class Slice:
     def idle(self) -> bool:
         """Nothing of it is in flight and nothing will be started any more."""
         return self.next >= self.stop and not self.lanes and not self.busy
+
+    @property
+    def over(self) -> bool:
+        """The next settlement ends the claim."""
+        return self.idle and not self.driven
 
     def leave(self) -> None:
         """Somebody stopped working on it."""
@@ -208,7 +216,7 @@ class Slice:
             commit = self.sent_commit = self._next_commit()
             box = self.sent_outbox = self.outbox
             self.step += 1
-            end = self.idle and not self.commits
+            end = self.over and not self.commits
             self.sent = Settlement(
                 fence=self.fence,
                 step=self.step,

@@ -1,4 +1,5 @@
-"""The watch looks around a few times a second while anything is held, so that no item needs a timer of its own."""
+"""The watch looks around a few times a second while anything is held or runs, so that no item needs a timer of its
+own."""
 
 from __future__ import annotations
 
@@ -25,9 +26,13 @@ class Watch:
     async def run(self) -> None:
         yard = self._yard
         while True:
-            await yard.until(lambda: bool(yard.held))
+            await yard.until(self._needed)
             self.look(yard.now())
             await asyncio.sleep(self._tick_s)
+
+    def _needed(self) -> bool:
+        """A handler that goes on though its claim was lost keeps a lane busy while nothing is held."""
+        return bool(self._yard.held) or any(crew.handling for crew in self._crews)
 
     def look(self, now: float) -> None:
         for work in list(self._yard.held.values()):

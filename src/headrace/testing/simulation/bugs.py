@@ -1,6 +1,7 @@
 """Planted bugs: every guard of the account has a broken twin here, and the seeds must notice each of them.
 
-Nothing in the product knows of these. A statement is replaced by name, a pure function or the sink is exchanged.
+Nothing in the product knows of these. A statement is replaced by name; a pure function, the sink or the worker is
+exchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from headrace.adapters.sqlite import SqliteStore, submitting
 from headrace.adapters.sqlite.schedules import SqliteSchedules
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
-from headrace.core.claims import Settled, Settlement
+from headrace.core.claims import Claim, Grant, Settled, Settlement
 from headrace.core.errors import Unknown
 from headrace.core.jobs import Submission
 from headrace.core.losses import Charge, charge
@@ -25,6 +26,8 @@ from headrace.runtime.answers import close_unrun
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Flow, Stage
 from headrace.runtime.lanes import ItemLane
+from headrace.runtime.slices import Slice
+from headrace.runtime.watch import Watch
 from headrace.runtime.worker import Worker
 from headrace.testing.simulation.sink import Sink
 from headrace.testing.simulation.world import Parts
@@ -129,6 +132,48 @@ def scheduling(broken: type[SqliteSchedules]) -> type[SqliteStore]:
             self.schedules = broken(Transactions(self._write, self._read, self.on_wake))
 
     return Scheduling
+
+
+class EndsWhenIdle(Slice):
+    """Ends as soon as nothing of it is in flight, whoever still means to start something of it."""
+
+    __slots__ = ()
+
+    @property
+    def over(self) -> bool:
+        return self.idle
+
+
+class EndsSuspectsEarly(Worker):
+    """Settles the end of a claim between two of its suspects."""
+
+    def _slice(self, claim: Claim, asked_at: float) -> Slice:
+        work = super()._slice(claim, asked_at)
+        return EndsWhenIdle(claim, work.stage, work.arrived_at, work.good_until)
+
+
+class RestsAfterSuspects(Worker):
+    """Lives on after its first suspects, and claims nothing any more."""
+
+    async def _accept(self, grant: Grant, asked_at: float) -> None:
+        await super()._accept(grant, asked_at)
+        if any(claim.alone for claim in grant.claims):
+            await self._yard.until(lambda: self._yard.draining)
+
+
+class WatchesWhatIsHeld(Watch):
+    """Does not see a handler that goes on after its claim was lost."""
+
+    def _needed(self) -> bool:
+        return bool(self._yard.held)
+
+
+class ForgetsLostHandlers(Worker):
+    """Waits for a handler that swallowed its cancellation, if nothing else is held."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._drop)
 
 
 def charge_everybody(alone: bool, unsettled: Sequence[int], crashes: int) -> Charge:
@@ -259,5 +304,12 @@ BUGS: dict[str, Bug] = {
     "suspects_lost": Bug(
         "what a lost claim held is not given to anybody",
         Parts(changed("claims_expired", "ORDER BY fence LIMIT 100", "ORDER BY fence LIMIT 0")),
+    ),
+    "suspects_ended_early": Bug(
+        "a claim of suspects ends while more of them will be started", Parts(worker=EndsSuspectsEarly)
+    ),
+    "rests_after_suspects": Bug("a worker that lives claims nothing any more", Parts(worker=RestsAfterSuspects)),
+    "lost_handlers_forgotten": Bug(
+        "a lane waits for a handler whose claim was lost, for as long as it takes", Parts(worker=ForgetsLostHandlers)
     ),
 }

@@ -23,8 +23,14 @@ from headrace.runtime.flow import Flow
 ITEMS_MAX = 12
 DEPTH_MAX = 2
 TIMEOUT_S = 4.0
-HANG_S = 60.0
 DECORATED = 0.25
+SLOW_S = 1.0
+"""Of every item in a slow world: longer than a worker waits until it settles a part of what it holds."""
+
+HANG_S = 1_000.0
+PLAIN = "p0"
+"""The name of an item that is done at its first attempt and sends one item to each stage that its own feeds."""
+
 RECORD = "INSERT INTO recorded (key, fence) VALUES (?, ?)"
 POLICY = RetryPolicy(attempts_max=3, first_s=0.2, cap_s=1.0)
 
@@ -45,6 +51,11 @@ class Fate:
     takes_s: float
     sends: tuple[str, ...]
     effect: str
+
+
+def is_slow(seed: int) -> bool:
+    """Whether a world has many long items: then claims are large, and settled in parts."""
+    return Random(f"pace {seed}").random() < 0.2
 
 
 class Surroundings(Protocol):
@@ -73,12 +84,14 @@ class RandomFlow:
     flow: Flow = field(init=False)
     kinds: dict[str, str] = field(init=False)
     scattered: bool = field(init=False)
+    slow: bool = field(init=False)
 
     def __post_init__(self) -> None:
         chance = Random(f"flow {self.seed}")
         self.flow = Flow("simulated")
         self.kinds = {}
         self.scattered = chance.random() < 0.25
+        self.slow = is_slow(self.seed)
         middle = chance.random() < 0.7
         loops = chance.random() < 0.4
         unique = chance.random() < 0.3
@@ -98,13 +111,19 @@ class RandomFlow:
         return self.flow.graph
 
     def fate(self, stage: str, name: str) -> Fate:
+        targets = self.graph.stages[self.graph.position(stage)].feeds
+        if name.startswith(PLAIN):
+            return Fate(("done",), 0.01, tuple(target for target in targets if target != stage), "once")
         chance = Random(f"{self.seed} {stage} {name}")
         plan = chance.choice(PLANS)
         if self.poisonous and chance.random() < 0.1:
             plan = ("poison",)
         takes_s = chance.choice((0.0, 0.01, 0.1, 0.5, 3.0)) * chance.random()
-        targets = self.graph.stages[self.graph.position(stage)].feeds
-        most = (0, 1, 1, 2) if not self.scattered or stage != "find" else (3, 5)
+        if self.slow:
+            takes_s = SLOW_S
+        most: tuple[int, ...] = (
+            (0, 0, 0, 1) if self.slow else (0, 1, 1, 2) if not self.scattered or stage != "find" else (3, 5)
+        )
         sends = tuple(target for target in targets for _ in range(chance.choice(most)))
         return Fate(plan, takes_s, sends, chance.choice(("once", "put", "sql")))
 
@@ -120,7 +139,7 @@ class RandomFlow:
             handler = _decorated(handler)
         self.flow.stage(
             name=name,
-            concurrency=chance.choice((1, 2, 4)),
+            concurrency=chance.choice((4, 8)) if self.slow else chance.choice((1, 2, 4)),
             retry=POLICY,
             timeout_s=TIMEOUT_S,
             transaction="recorded",

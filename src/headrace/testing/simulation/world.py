@@ -1,14 +1,15 @@
 """One run: a store in memory, a few real workers on a virtual loop, a job, faults, and somebody who watches.
 
-First chaos, in which only safety counts. Then everything heals, and the job must end in time.
+First chaos, in which only safety counts. Then everything heals, and the job must end in time. At last every worker
+that lives is left alone with a job of its own: one that hangs is hidden by the others as long as they go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -26,7 +27,7 @@ from headrace.runtime.seams import Seams
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 from headrace.testing.simulation.faults import Faults
-from headrace.testing.simulation.flows import ITEMS_MAX, Parcelled, RandomFlow
+from headrace.testing.simulation.flows import ITEMS_MAX, PLAIN, Parcelled, RandomFlow, is_slow
 from headrace.testing.simulation.history import History
 from headrace.testing.simulation.loop import CURRENT, Deadlock, Process, VirtualLoop
 from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, VirtualThreads
@@ -39,8 +40,11 @@ HOLD_S = 2.0
 CHAOS_S = 12.0
 HEAL_S = 120.0
 TICK_ON_S = 6.0
+ALONE_S = 15.0
 WORKERS_MAX = 4
 LOOK_EVERY = 4
+SLOW_ITEMS_MAX = 30
+LATE_S = (0.0, 0.0, 0.001, 0.05)
 JOB = "job-1"
 
 
@@ -51,8 +55,8 @@ class Parts:
     statements: Callable[[dict[str, str]], Mapping[str, str]] = dict
     store: type[SqliteStore] = SqliteStore
     judge: Callable[..., Any] = charge
-    sink: Callable[[], Sink] = Sink
     worker: type[Worker] = Worker
+    sink: Callable[[], Sink] = Sink
     prepare: Callable[[apsw.Connection], None] = lambda connection: None
     hasty: bool = False
 
@@ -87,7 +91,8 @@ class World:
     def __init__(self, seed: int, parts: Parts) -> None:
         self.seed, self.parts = seed, parts
         self.chance = Random(f"world {seed}")
-        self.loop = VirtualLoop(Random(f"loop {seed}"))
+        late_s = max(LATE_S) if is_slow(seed) else Random(f"late {seed}").choice(LATE_S)
+        self.loop = VirtualLoop(Random(f"loop {seed}"), late_s)
         self.faults = Faults.draw(Random(f"faults {seed}"))
         self.history, self.witness, self.sink = History(handlers=True), Witness(), parts.sink()
         self.hold_s = HOLD_S
@@ -173,23 +178,26 @@ class World:
         )
 
     async def _story(self) -> None:
-        at_once(self.truth.submit(self._submission()))
+        at_once(self.truth.submit(self._first_submission()))
         self.changed()
         for _ in range(self.chance.randint(1, WORKERS_MAX)):
             self.start()
         plagues = [self._plague_processes(), self._plague_clocks(), self._operate()]
         troubles = [self.loop.spawn(self.loop.system, plague) for plague in plagues]
-        await self._until_ended(CHAOS_S)
+        await self._until_ended(JOB, CHAOS_S)
         self.faults.healed = True
         for trouble in troubles:
             trouble.cancel()
         self._heal()
-        if not await self._until_ended(HEAL_S) and not self.history.findings:
+        if not await self._until_ended(JOB, HEAL_S) and not self.history.findings:
             self.history.found(
                 "V1", "; ".join(explain_open(at_once(self.truth.audit(JOB)))), f"{HEAL_S} s after healing"
             )
         await self._tick_on()
         self._judge()
+        for member in list(self.members):
+            if not self.history.findings:
+                await self._leave_alone(member)
 
     async def _tick_on(self) -> None:
         """Let the last moments fire by clocks that are right, and look at all of them."""
@@ -200,26 +208,41 @@ class World:
         await asyncio.sleep(TICK_ON_S)
         self.ticks.check(self.database.connection, self.history, self.clock.wall())
 
-    def _submission(self) -> Submission:
-        count = self._submitted = self.chance.randint(1, 2 if self.declared.scattered else ITEMS_MAX // 2)
-        items = [Parcelled(f"i{number}") for number in range(count)]
-        codec = self.declared.flow.stages["find"].codec
-        delay_s = self.chance.choice((0.0, 0.0, 0.0, 1.5))
-        return Submission(
-            JOB, self.declared.flow.name, self.declared.graph, tuple(pack_values(codec, items)), delay_s=delay_s
-        )
+    async def _leave_alone(self, member: Member) -> None:
+        """V4: a worker takes up what is available. The others are paused, so that nobody does it in its place."""
+        others = [other.process for other in self.members if other is not member]
+        for other in others:
+            self.loop.pause(other)
+        job = f"{JOB} of {member.process.name}"
+        at_once(self.truth.submit(self._submission(job, [PLAIN])))
+        # One that was draining has ended as it should.
+        if not await self._until_ended(job, ALONE_S) and member in self.members:
+            self.history.found("V4", f"a job of its own is open after {ALONE_S:g} s", member.process.name)
+        for other in others:
+            self.loop.resume(other)
 
-    async def _until_ended(self, seconds: float) -> bool:
-        """Whether the job ended before so much time had passed; a finding ends the run at once."""
+    def _first_submission(self) -> Submission:
+        most = SLOW_ITEMS_MAX if self.declared.slow else 2 if self.declared.scattered else ITEMS_MAX // 2
+        count = self._submitted = self.chance.randint(1, most)
+        submission = self._submission(JOB, [f"i{number}" for number in range(count)])
+        return replace(submission, delay_s=self.chance.choice((0.0, 0.0, 0.0, 1.5)))
+
+    def _submission(self, job: str, names: Sequence[str]) -> Submission:
+        flow = self.declared.flow
+        items = [Parcelled(name) for name in names]
+        return Submission(job, flow.name, self.declared.graph, tuple(pack_values(flow.stages["find"].codec, items)))
+
+    async def _until_ended(self, job: str, seconds: float) -> bool:
+        """Whether a job ended before so much time had passed; a finding ends the run at once."""
         until = self.loop.time() + seconds
         while self.loop.time() < until and not self.history.findings:
-            if at_once(self.truth.job(JOB)).state is not JobState.OPEN and not self._wants_redrive():
+            if at_once(self.truth.job(job)).state is not JobState.OPEN and not self._wants_redrive():
                 return True
             await asyncio.sleep(0.5)
             if self.faults.healed:
                 # An operator's last pause may still have been under way.
-                at_once(self.truth.resume(JOB))
-        return at_once(self.truth.job(JOB)).state is not JobState.OPEN
+                at_once(self.truth.resume(job))
+        return at_once(self.truth.job(job)).state is not JobState.OPEN
 
     def _wants_redrive(self) -> bool:
         """Whether the operator still has something to take up, while there are faults."""
@@ -286,6 +309,10 @@ class World:
     async def _plague_processes(self) -> None:
         while True:
             await asyncio.sleep(self.chance.random() * 1.5)
+            if self.declared.slow and self.faults.strikes("kill"):
+                # A slow world stands on one machine. When that fails, there are claims of many suspects.
+                for member in list(self.members):
+                    self.kill(member)
             for member in list(self.members):
                 if self.faults.strikes("kill"):
                     self.kill(member)
