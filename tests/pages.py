@@ -1,8 +1,8 @@
 """What a page shows is run as its reader would: files are saved, programs started, commands typed, in order.
 
 A Python block begins with the name of its file (`# app.py`) and is started if it has a main part; a `text` block after
-it is what it prints. In a `sh` block `JOB=$(headrace …)` keeps an answer for `$JOB`. A `sql` block goes to whoever
-has a server.
+it is what it prints. In a `sh` block `JOB=$(headrace …)` keeps an answer for `$JOB`. A `sql` block that begins with
+the name of its file is saved; any other goes to whoever has a server.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _SQLITE_URL = re.compile(r"sqlite:///(\w+)\.db")
+_SQL_FILE = re.compile(r"-- (\S+/\w+\.sql)\n")
 _KEEPS = re.compile(r"(\w+)=\$\((.*)\)")
 
 
@@ -65,6 +66,9 @@ class Reader:
                 printed = self.save(text)
             elif language == "sh":
                 printed = "".join(self.type(line) for line in lines(text))
+            elif language == "sql" and (named := _SQL_FILE.match(text)):
+                (self.folder / named[1]).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / named[1]).write_text(text)
             elif language == "sql":
                 assert self.query is not None, f"{page} needs a server"
                 self.query(text)
@@ -84,8 +88,13 @@ class Reader:
             return ""
         self.output.readouterr()
         os.environ.update(self._exported())
+        sys.path.insert(0, str(self.folder))
         with chdir(self.folder):
             runpy.run_path(named[1], run_name="__main__")
+        sys.path.remove(str(self.folder))
+        # A folder of statements is a package without a file, which nobody else forgets.
+        for folder in (entry.name for entry in self.folder.iterdir() if entry.is_dir()):
+            sys.modules.pop(folder, None)
         return self.output.readouterr().out
 
     def type(self, line: str) -> str:

@@ -25,6 +25,8 @@ from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
 from headrace.runtime.submitting import SubmitOptions, submission
+from headrace.runtime.unit_of_work import Catalogue
+from headrace.tables.statements import Statements
 
 MEMORY = ":memory:"
 _BUS_FORMS = "amqp://user:password@host/vhost or amqps://user:password@host/vhost"
@@ -150,11 +152,15 @@ async def examine(url: str) -> list[Check]:
 
 
 @asynccontextmanager
-async def connect(url: str) -> AsyncIterator[Engine]:
-    """Open the engine on a store, and give everything back at the end: `async with headrace.connect(url) as engine`."""
+async def connect(url: str, tables: Statements | None = None) -> AsyncIterator[Engine]:
+    """Open the engine on a store, and give everything back at the end: `async with headrace.connect(url) as engine`.
+
+    `tables` are the application's own statements and migrations (`headrace.tables`); what is missing of its tables is
+    made here.
+    """
     store = await open_store(url)
     try:
-        yield Engine(store, Seams())
+        yield Engine(store, Seams(), await _catalogue(store, tables))
     finally:
         await store.close()
 
@@ -203,6 +209,15 @@ def submit_many_in(
 
     whole = submission(flow, Seams().identity.new(), payloads, options)
     return caller_transactions.submit_in(connection, whole, notify).job
+
+
+async def _catalogue(store: Parts, tables: Statements | None) -> Catalogue | None:
+    if tables is None:
+        return None
+    dialect = store.tables.dialect
+    if migrations := tables.migrations(dialect):
+        await store.tables.migrate(tables.package, migrations)
+    return Catalogue(tables.named(dialect), tables.repeatable)
 
 
 async def migrate_up(url: str) -> list[str]:

@@ -86,6 +86,13 @@ if TYPE_CHECKING:
     from headrace.core.tally import JobState as JobState
     from headrace.core.tally import Tally as Tally
     from headrace.core.tally import Tolerance as Tolerance
+    from headrace.core.units import Step as Step
+    from headrace.core.units import StepDone as StepDone
+    from headrace.core.units import TableMigration as TableMigration
+    from headrace.core.units import TablePart as TablePart
+    from headrace.core.units import TableStatement as TableStatement
+    from headrace.core.units import Unit as Unit
+    from headrace.core.units import UnitDone as UnitDone
     from headrace.ports.backend import Backend as Backend
     from headrace.ports.bus import Bus as Bus
     from headrace.ports.bus import BusFeatures as BusFeatures
@@ -113,6 +120,7 @@ if TYPE_CHECKING:
     from headrace.ports.sink import Sink as Sink
     from headrace.ports.store import Features as Features
     from headrace.ports.store import Store as Store
+    from headrace.ports.tables import Tables as Tables
     from headrace.ports.transactions import OpenTransaction as OpenTransaction
     from headrace.ports.transactions import OpenTransactions as OpenTransactions
     from headrace.ports.transactions import Terms as Terms
@@ -130,6 +138,7 @@ _NAMES = {
     "headrace.ports.seams": ("Beat", "Chance", "Clock", "Identity", "Threads"),
     "headrace.ports.sink": ("Sink", "Applied", "Change", "Effect", "EffectView"),
     "headrace.ports.store": ("Store", "Features"),
+    "headrace.ports.tables": ("Tables",),
     "headrace.ports.transactions": ("OpenTransaction", "OpenTransactions", "Terms"),
     "headrace.core.audit": ("ChunkRow", "ClaimRow", "DeadRow", "JobAudit", "StageRow"),
     "headrace.core.claims": (
@@ -190,6 +199,7 @@ _NAMES = {
         "ScheduleView",
     ),
     "headrace.core.tally": ("JobState", "Tally", "Tolerance"),
+    "headrace.core.units": ("Step", "StepDone", "TableMigration", "TablePart", "TableStatement", "Unit", "UnitDone"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

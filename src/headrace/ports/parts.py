@@ -10,6 +10,7 @@ from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
 from headrace.ports.outbox import Inbox, Outbox
 from headrace.ports.schedules import Schedules
+from headrace.ports.tables import Tables
 
 
 class StoreBus(Bus, BusOperations, Protocol):
@@ -17,8 +18,8 @@ class StoreBus(Bus, BusOperations, Protocol):
 
 
 class Parts(Backend, Protocol):
-    """An account with its outbox and inbox, a bus, a ledger, leases and schedules, all in one place: what one
-    transaction may hold together."""
+    """An account with its outbox and inbox, a bus, a ledger, leases, schedules and an application's tables, all in one
+    place: what one transaction may hold together."""
 
     @property
     def outbox(self) -> Outbox: ...
@@ -37,3 +38,6 @@ class Parts(Backend, Protocol):
 
     @property
     def schedules(self) -> Schedules: ...
+
+    @property
+    def tables(self) -> Tables: ...

@@ -19,6 +19,7 @@ from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState
+from headrace.core.units import Row
 from headrace.ports.bus import Bus
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
@@ -46,6 +47,7 @@ from headrace.runtime.submitting import (
     root_of,
     submission,
 )
+from headrace.runtime.unit_of_work import Catalogue, UnitOfWork
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 
@@ -83,9 +85,10 @@ class InletWishes(TypedDict, total=False):
 class Engine:
     """An open store and everything one can do with it. Made by `headrace.connect(url)`."""
 
-    def __init__(self, store: Parts, seams: Seams) -> None:
+    def __init__(self, store: Parts, seams: Seams, catalogue: Catalogue | None = None) -> None:
         self.store = store
         self._seams = seams
+        self._catalogue = catalogue or Catalogue({})
 
     # The parts beside the account, for services that work by events
 
@@ -118,6 +121,33 @@ class Engine:
     def schedules(self) -> EngineSchedules:
         """Flows that are submitted by the clock: add, pause, resume, run, remove, list."""
         return EngineSchedules(self.store.schedules, self._seams.clock, self._surely)
+
+    # Tables of the application's own, in the same store
+
+    async def rows(self, name: str, /, **values: object) -> list[Row]:
+        """The rows of one named statement that only reads, as of one instant."""
+        return await self.store.tables.read(self._catalogue.reading(name, values).statement, values)
+
+    async def one(self, name: str, /, **values: object) -> Row | None:
+        """The first row, or None."""
+        found = await self.rows(name, **values)
+        return found[0] if found else None
+
+    async def run(self, name: str, /, *, expect: int | None = None, **values: object) -> list[Row]:
+        """One named statement in a transaction of its own; the rows it returns."""
+        async with self.transaction() as work:
+            ran = work.run(name, expect=expect, **values)
+        return ran.rows
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[UnitOfWork]:
+        """One unit of work: statements, jobs and events that are recorded in the block are applied in one commit when
+        it ends, or none of them is. Reads of the block see what was committed before."""
+        work = UnitOfWork(self.store.tables, self._catalogue, self.submission)
+        yield work
+        unit = work.finish(self._seams.identity.new())
+        if unit is not None:
+            work.learn(await self._surely(self.store.tables.apply, unit))
 
     # Jobs
 

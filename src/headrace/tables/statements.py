@@ -1,31 +1,81 @@
-"""Named statements of an application that keeps its tables in PostgreSQL or SQLite.
+"""Named statements of an application, and the migrations of its tables, from the files of its package.
 
-They lie in `sql/<dialect>/*.sql` of the application's package. A statement begins with `-- name: some_name` and takes
-`:values`; the same name means the same in both dialects.
+`sql/<dialect>/*.sql` hold statements. One begins with `-- name: some_name` and takes `:values`; the same name means the
+same in every dialect. `sql/<dialect>/migrations/0001_name.sql` and so on make the tables. Where somebody else may have
+made some of them, a piece begins with `-- creates: relation` and is left out if that exists.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import LiteralString
 
+from headrace.core.errors import CallerError
 from headrace.core.placeholders import pyformat
+from headrace.core.units import TableMigration, TablePart, TableStatement
 
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
+_CREATES = re.compile(r"^-- creates: ([a-z_0-9]+)\n", re.MULTILINE)
+_NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements of a package. `repeatable` declares that each of them may be run twice and leaves what it left the
+    first time: then a unit whose answer was lost is sent again without a mark of it in the store."""
+
+    package: str
+    repeatable: bool = False
+
+    def named(self, dialect: str) -> Mapping[str, TableStatement]:
+        """All statements of a dialect by name."""
+        return {name: TableStatement.of(name, text) for name, text in named_statements(self.package, dialect).items()}
+
+    def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
+        """In order of their numbers."""
+        return _migrations(self.package, dialect)
 
 
 @cache
 def named_statements(package: str, dialect: str) -> dict[str, str]:
-    """All statements of a dialect by name, in the order of their files."""
+    """The texts alone, for an application that has connections of its own."""
     found: dict[str, str] = {}
-    folder = resources.files(package) / "sql" / dialect
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            parts = _NAME.split(file.read_text("utf-8"))
-            found.update(zip(parts[1::2], map(str.strip, parts[2::2]), strict=True))
+    for _, text in _files(package, dialect):
+        parts = _NAME.split(text)
+        for name, statement in zip(parts[1::2], parts[2::2], strict=True):
+            if name in found:
+                raise CallerError(f"{package} has two statements called {name} for {dialect}")
+            found[name] = statement.strip()
     return found
+
+
+@cache
+def _migrations(package: str, dialect: str) -> tuple[TableMigration, ...]:
+    found = []
+    for file, text in _files(package, f"{dialect}/migrations"):
+        numbered = _NUMBERED.fullmatch(file)
+        if numbered is None:
+            raise CallerError(f"{package}: {file} is no migration", "name it 0001_what_it_does.sql")
+        first, *pieces = _CREATES.split(text)
+        parts = [("", first), *zip(pieces[::2], pieces[1::2], strict=True)]
+        made = tuple(TablePart(creates, part.strip()) for creates, part in parts if part.strip())
+        found.append(TableMigration(int(numbered[1]), numbered[2], made))
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise CallerError(f"the migrations of {package} for {dialect} are not numbered 1, 2, 3 …")
+    return tuple(found)
+
+
+def _files(package: str, folder: str) -> list[tuple[str, str]]:
+    """(name, text) of the `.sql` files of a folder, in order; none if there is no such folder."""
+    place = resources.files(package) / "sql" / folder
+    if not place.is_dir():
+        return []
+    files = sorted((entry for entry in place.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+    return [(entry.name, entry.read_text("utf-8")) for entry in files]
 
 
 def driver_text(text: str) -> LiteralString:

@@ -7,6 +7,9 @@ deadlock is run again whole; a connection that broke is replaced before the next
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -33,16 +36,27 @@ class Owner:
         self._prepare = prepare
         self._connection: Connection | None = None
         self._lock = threading.Lock()
+        self._since = float("inf")
 
     def run(self, work: Work[T], write: bool) -> T:
         """Run one piece of work; a read is repeated once on a fresh connection before it fails."""
         with self._lock:
+            self._since = time.monotonic()
             try:
                 return self._run(work, write)
             except Unreachable:
                 if write or self._connection is not None:
                     raise
-            return self._run(work, write)
+                return self._run(work, write)
+            finally:
+                self._since = float("inf")
+
+    def cut(self, after_s: float) -> None:
+        """Break a connection whose answer has been awaited for longer than that: who waits finds it broken."""
+        connection = self._connection
+        if connection is not None and time.monotonic() - self._since > after_s:
+            with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
 
     def _run(self, work: Work[T], write: bool) -> T:
         connection = self._open()
@@ -103,18 +117,24 @@ class _Task(Generic[T]):
 
 
 class Lanes:
-    """A few owners that share one queue."""
+    """A few owners that share one queue. With `answer_s_max` a connection that has not answered for so long is cut: a
+    network that swallows packets tells nobody, and neither does a server that is frozen."""
 
-    def __init__(self, url: str, count: int, prepare: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, url: str, count: int, prepare: Callable[[Connection], None], answer_s_max: float | None = None
+    ) -> None:
         self._queue: SimpleQueue[_Task[Any] | None] = SimpleQueue()
         self._owners = [Owner(url, prepare) for _ in range(count)]
         self._threads = [
             threading.Thread(target=self._serve, args=(owner,), name=f"headrace-postgres-{number}", daemon=True)
             for number, owner in enumerate(self._owners)
         ]
-        self._closed = False
+        self._closed = threading.Event()
         for thread in self._threads:
             thread.start()
+        if answer_s_max is not None:
+            watch = threading.Thread(target=self._watch, args=(answer_s_max,), name="headrace-answers", daemon=True)
+            watch.start()
 
     async def read(self, work: Work[T]) -> T:
         return await asyncio.wrap_future(self._put(work, write=False))
@@ -123,11 +143,16 @@ class Lanes:
         return await asyncio.wrap_future(self._put(work, write=True))
 
     def _put(self, work: Work[T], write: bool) -> Future[T]:
-        if self._closed:
+        if self._closed.is_set():
             raise HeadraceError("this store handle is closed", "open another one")
         task = _Task(work, write)
         self._queue.put(task)
         return task.future
+
+    def _watch(self, answer_s_max: float) -> None:
+        while not self._closed.wait(answer_s_max / 10):
+            for owner in self._owners:
+                owner.cut(answer_s_max)
 
     def _serve(self, owner: Owner) -> None:
         while (task := self._queue.get()) is not None:
@@ -138,8 +163,8 @@ class Lanes:
 
     def close(self) -> None:
         """Finish what was begun, then give the connections back. Idempotent."""
-        if not self._closed:
-            self._closed = True
+        if not self._closed.is_set():
+            self._closed.set()
             for _ in self._threads:
                 self._queue.put(None)
         deadline = time.monotonic() + STOP_S_MAX

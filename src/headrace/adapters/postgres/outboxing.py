@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from headrace.adapters.postgres.calling import Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
@@ -67,15 +68,19 @@ class PostgresOutbox:
 
 
 def add_events(connection: Connection, events: Sequence[Event]) -> list[bool]:
-    """Commit events with whatever else the transaction does. One without a key stands in a line of its own."""
-    values = (
+    """Commit events with whatever else the transaction does."""
+    return list(one(connection, "add_events", event_values(events))[0])
+
+
+def event_values(events: Sequence[Event]) -> tuple[list[Any], ...]:
+    """Events as the account takes them. One without a key stands in a line of its own."""
+    return (
         [event.event_id for event in events],
         [event.topic for event in events],
         [event.key or _alone(event.event_id) for event in events],
         [event.body for event in events],
         [json.dumps(dict(event.headers)) for event in events],
     )
-    return list(one(connection, "add_events", values)[0])
 
 
 def _alone(event_id: str) -> str:

@@ -30,6 +30,7 @@ from headrace.adapters.postgres.operating import PostgresOperations
 from headrace.adapters.postgres.outboxing import PostgresOutbox
 from headrace.adapters.postgres.schedules import PostgresSchedules
 from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.tables import PostgresTables
 from headrace.adapters.postgres.waking import Bells
 from headrace.core.audit import JobAudit
 from headrace.core.claims import CRASHES_MAX, Grant, Renewed, Settled, Settlement, Swept, Want
@@ -75,6 +76,7 @@ class PostgresStore(PostgresOperations):
         self.features = Features(open_transactions=True)
         self._open = PostgresTransactions(url, self._lanes, self._after)
         self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
+        self.tables = PostgresTables(url, self._ring)
         self.inbox = PostgresInbox(self._lanes, self._graphs, self._after)
         self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
         self.schedules = PostgresSchedules(self._lanes, self._bells)
@@ -176,6 +178,7 @@ class PostgresStore(PostgresOperations):
     def _close(self) -> None:
         self._bells.close()
         self._lanes.close()
+        self.tables.close()
         self._heart.close()
 
     async def job(self, job: str) -> JobView:

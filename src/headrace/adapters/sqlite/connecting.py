@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import apsw
 
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.migrating import check, migrate_up, schema_of
-from headrace.core.errors import Busy, HeadraceError, OperatorError, StoreFull, Unknown, UnsafeStore
+from headrace.core.errors import (
+    Busy,
+    CallerError,
+    HeadraceError,
+    OperatorError,
+    SchemaMismatch,
+    StoreFull,
+    Unknown,
+    UnsafeStore,
+)
 
 MEMORY = ":memory:"
 BUSY_MS = 10_000
 PAGE_BYTES = 8_192
 CHECKPOINT_PAGES = 4_000
 STATEMENTS_MAX = 500
+_MISSING = re.compile(r"no such (table|column)|has no column named")
 
 
 def connect(path: str, create: bool = False) -> apsw.Connection:
@@ -71,4 +83,8 @@ def translated(error: BaseException, path: str) -> BaseException:
         return UnsafeStore(f"{path} is not a SQLite database: {error}", "restore it from a backup")
     if isinstance(error, apsw.IOError):
         return Unknown(f"the disk failed under {path}: {error}", "headrace doctor")
+    if isinstance(error, apsw.ConstraintError | apsw.MismatchError | apsw.TooBigError):
+        return CallerError(f"{path} refused: {error}")
+    if isinstance(error, apsw.SQLError) and _MISSING.search(str(error)):
+        return SchemaMismatch(f"{path} lacks a part: {error}", "migrate it: headrace doctor")
     return OperatorError(f"{path}: {error}")

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import apsw
 
-from headrace.adapters.sqlite.connecting import MEMORY, plain
+from headrace.adapters.sqlite.connecting import MEMORY, plain, translated
 from headrace.adapters.sqlite.migrating import migrate_up
 
 T = TypeVar("T")
@@ -69,9 +69,9 @@ class InlineDatabase(Bells):
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             answer = work(self.connection)
-        except BaseException:
+        except BaseException as error:
             self.connection.execute("ROLLBACK")
-            raise
+            raise translated(error, MEMORY) from error
         self.connection.execute("COMMIT")
         return answer
 

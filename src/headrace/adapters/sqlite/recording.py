@@ -56,7 +56,7 @@ def _apply(tx: Transaction, groups: Sequence[Group]) -> list[tuple[int, str]]:
     try:
         for _, statements in groups:
             for statement in statements:
-                check_statement(connection, statement.sql, tx.memory.approved, _own_tables())
+                check_statement(connection, statement.sql, tx.memory.approved, own_tables())
                 connection.execute(statement.sql, statement.values).fetchall()
         connection.execute("RELEASE half")
         return []
@@ -75,13 +75,29 @@ def check_statement(connection: apsw.Connection, sql: str, approved: set[str], o
     """Refuse a statement that is not one of the application's own changes; what is approved is not looked at again."""
     if sql in approved:
         return
+    if _inspect(connection, sql, own_tables):
+        raise Refused("one statement at a time")
+    if len(approved) < APPROVED_MAX:
+        approved.add(sql)
+
+
+def check_script(connection: apsw.Connection, sql: str, approved: set[str]) -> None:
+    """The same for a text that may be several statements."""
+    if sql in approved:
+        return
+    rest = sql
+    while rest:
+        rest = _inspect(connection, rest, own_tables()).strip()
+    approved.add(sql)
+
+
+def _inspect(connection: apsw.Connection, sql: str, own_tables: frozenset[str]) -> str:
+    """Look at the first statement of a text; what is left of the text."""
     try:
         details = apsw.ext.query_info(connection, sql, actions=True)
     except TypeError:
         # It cannot describe a statement that makes an index, a key of a new table included.
         raise Refused("tables and indexes are made before, not by items") from None
-    if details.query_remaining:
-        raise Refused("one statement at a time")
     if ROLLS_BACK.search(sql):
         raise Refused("OR ROLLBACK would undo what others do in the same transaction")
     for action in details.actions or ():
@@ -91,11 +107,10 @@ def check_statement(connection: apsw.Connection, sql: str, approved: set[str], o
             )
         if action.action_name in WRITES and action.table_name in own_tables:
             raise Refused(f"the table {action.table_name} belongs to headrace")
-    if len(approved) < APPROVED_MAX:
-        approved.add(sql)
+    return details.query_remaining or ""
 
 
 @cache
-def _own_tables() -> frozenset[str]:
+def own_tables() -> frozenset[str]:
     found = (re.findall(r"CREATE TABLE (\w+)", text) for _, _, text in migrations())
     return frozenset(name for names in found for name in names)

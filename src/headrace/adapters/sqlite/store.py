@@ -20,6 +20,7 @@ from headrace.adapters.sqlite.ledger import SqliteLedger
 from headrace.adapters.sqlite.outboxing import SqliteOutbox
 from headrace.adapters.sqlite.schedules import SqliteSchedules
 from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.tables import SqliteTables
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Memory, Transaction
 from headrace.adapters.sqlite.writer import ThreadedDatabase
@@ -66,7 +67,7 @@ class SqliteStore:
         self.features = features or Features(durable=False, many_processes=False)
         beside = Transactions(self._write, self._read, self.on_wake)
         self.outbox, self.inbox, self.bus = SqliteOutbox(beside), SqliteInbox(beside), SqliteBus(beside)
-        self.ledger, self.leases = SqliteLedger(beside), SqliteLeases(beside)
+        self.ledger, self.leases, self.tables = SqliteLedger(beside), SqliteLeases(beside), SqliteTables(beside)
         self.schedules = SqliteSchedules(beside)
 
     @classmethod

@@ -47,6 +47,7 @@ from headrace.testing.contracts.sending import SendingContract
 from headrace.testing.contracts.settling import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
 from headrace.testing.contracts.submitting import SubmittingContract
+from headrace.testing.contracts.tables import TablesContract
 from headrace.testing.contracts.wandering import WanderingContract
 from headrace.testing.passage import Passage
 
@@ -117,5 +118,6 @@ __all__ = [
     "SchedulesContract",
     "SinkContract",
     "StoreContract",
+    "TablesContract",
     "TransactionContract",
 ]

@@ -1,0 +1,27 @@
+-- unit_begin
+-- One unit of work.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
+
+-- unit_insert
+-- The mark of a unit. One that was applied before is found by its violation, which skips everything behind it.
+INSERT INTO headrace.inbox (subscription, event_id) VALUES (%b, %b)
+
+-- unit_guard
+-- A process that freezes before it commits loses the transaction after two seconds, and with it every lock in it.
+SELECT set_config('idle_in_transaction_session_timeout', '2000', true)
+
+-- table_migrations
+-- The numbers that were applied.
+SELECT number FROM headrace.table_migration WHERE owner = %b
+
+-- table_lock
+-- Those who migrate the same tables do it one after another.
+SELECT pg_advisory_xact_lock(hashtextextended(%b, 5216373))
+
+-- table_migrated
+-- One more was.
+INSERT INTO headrace.table_migration (owner, number, name) VALUES (%b, %b::bigint::integer, %b)
+
+-- relation_exists
+-- Whether somebody made it.
+SELECT to_regclass(%b) IS NOT NULL

@@ -1,0 +1,214 @@
+"""An application's tables in the same database as the account.
+
+A unit is queued whole, from BEGIN to COMMIT, and its answers are read together: one round trip. Where an answer decides
+whether it may be committed (rows that were expected, a key that may belong to another job) the COMMIT is a second one.
+Connections are lanes of their own, so that an application's long reads do not hold up claims and settlements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from headrace.adapters.postgres import submitting
+from headrace.adapters.postgres.calling import one, rows
+from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.foreign import Refused, check_statement
+from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.outboxing import event_values
+from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.values import stored_values
+from headrace.core.errors import CallerError
+from headrace.core.placeholders import pyformat
+from headrace.core.units import (
+    UNITS,
+    Row,
+    Step,
+    StepDone,
+    TableMigration,
+    TablePart,
+    TableStatement,
+    Unit,
+    UnitDone,
+    insist_on,
+    pending,
+    refused,
+)
+
+Cursor = psycopg.Cursor[tuple[object, ...]]
+TABLE_LANES = 8
+# An application has some hundred statements, and each is prepared once.
+PREPARED_MAX = 500
+ANSWER_S_MAX = 60.0
+
+
+class PostgresTables:
+    """`ports.tables.Tables` in one database. Its connections are made when they are first needed. `ring` wakes those
+    who wait for work or events."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, ring: Callable[[bool], None]) -> None:
+        self._url, self._ring = url, ring
+        self._opened: Lanes | None = None
+        self._checked: set[str] = set()
+
+    @property
+    def _lanes(self) -> Lanes:
+        if self._opened is None:
+            self._opened = Lanes(self._url, TABLE_LANES, _prepare, ANSWER_S_MAX)
+        return self._opened
+
+    async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+        self._check(statement)
+        return await self._lanes.read(lambda connection: _rows(_execute(connection, statement, values)))
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        for step in unit.steps:
+            self._check(step.statement)
+        done, rang = await self._lanes.write(lambda connection: apply(connection, unit))
+        self._ring(rang)
+        return done
+
+    async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await self._lanes.write(lambda connection: _migrate(connection, owner, migrations))
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    def _check(self, statement: TableStatement) -> None:
+        if statement.text not in self._checked:
+            try:
+                check_statement(statement.text)
+            except Refused as error:
+                raise refused(statement.name, str(error)) from None
+            self._checked.add(statement.text)
+
+
+def apply(connection: Connection, unit: Unit) -> tuple[UnitDone, bool]:
+    """All of it in one transaction; and whether somebody should be woken."""
+    try:
+        return _sent(connection, unit, unit.steps)
+    except errors.UniqueViolation as error:
+        if (error.diag.schema_name, error.diag.table_name) != ("headrace", "inbox"):
+            raise
+    # It was applied before. Jobs and events know a repeat by themselves, and say what became of them.
+    done, rang = _sent(connection, unit, None)
+    return UnitDone(None, done.submitted), rang
+
+
+@dataclass(slots=True)
+class _Sent:
+    """The cursors of a unit's statements, in order."""
+
+    steps: list[list[Cursor]]
+    submissions: list[Cursor]
+    events: Cursor | None = None
+
+
+def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> tuple[UnitDone, bool]:
+    if unit.repeatable and steps is not None and len(steps) == 1 and not (unit.submissions or unit.events):
+        (step,) = steps
+        if len(step.values) == 1 and step.expect is None:
+            return UnitDone((_done(step, [_execute(connection, step.statement, step.values[0])]),), ()), False
+    careful = any(step.expect is not None for step in steps or ()) or any(each.key for each in unit.submissions)
+    try:
+        with connection.pipeline() as pipeline:
+            connection.execute(statements()["unit_begin"].encode())
+            if careful:
+                connection.execute(statements()["unit_guard"].encode())
+            sent = _queue(connection, unit, steps)
+            if careful:
+                pipeline.sync()
+                judged = _judge(unit, steps or (), sent)
+            connection.execute("COMMIT")
+        return judged if careful else _judge(unit, steps or (), sent)
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+
+
+def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> _Sent:
+    if not unit.repeatable and steps is not None:
+        _call(connection, "unit_insert", (UNITS, unit.unit_id))
+    ran = [[_execute(connection, step.statement, values) for values in step.values] for step in steps or ()]
+    opened = []
+    for submission in unit.submissions:
+        body, cargo = submitting.body_of(submission)
+        opened.append(_call(connection, "submit", (body, cargo.payloads, cargo.ends)))
+    events = _call(connection, "add_events", event_values(unit.events)) if unit.events else None
+    return _Sent(ran, opened, events)
+
+
+def _judge(unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bool]:
+    """What the answers mean; `Conflict` if the unit may not be committed."""
+    done = tuple(_done(step, cursors) for step, cursors in zip(steps, sent.steps, strict=True))
+    submitted, rang = [], False
+    for submission, cursor in zip(unit.submissions, sent.submissions, strict=True):
+        *found, rung = _first(cursor)
+        submitted.append(submitting.judged(submission, found))
+        rang = rang or rung
+    if sent.events is not None:
+        rang = rang or any(_first(sent.events)[0])
+    return UnitDone(done, tuple(submitted)), rang
+
+
+def _done(step: Step, cursors: Sequence[Cursor]) -> StepDone:
+    count = sum(max(0, cursor.rowcount) for cursor in cursors)
+    insist_on(step, count)
+    return StepDone(tuple(row for cursor in cursors for row in _rows(cursor)), count)
+
+
+def _rows(cursor: Cursor) -> list[Row]:
+    return cursor.fetchall() if cursor.description else []
+
+
+def _first(cursor: Cursor) -> Row:
+    return _rows(cursor)[0]
+
+
+def _call(connection: Connection, name: str, values: Sequence[Any]) -> Cursor:
+    return connection.cursor(binary=True).execute(statements()[name].encode(), values)
+
+
+def _execute(connection: Connection, statement: TableStatement, values: Mapping[str, object]) -> Cursor:
+    try:
+        return connection.execute(pyformat(statement.text).text.encode(), stored_values(values), prepare=True)
+    except (TypeError, ValueError, OverflowError, psycopg.DataError) as error:
+        if isinstance(error, psycopg.Error) and error.sqlstate:
+            raise
+        raise CallerError(f"{statement.name}: {error}") from error
+
+
+def _migrate(connection: Connection, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    if not pending(owner, migrations, _applied(connection, owner)):
+        return []
+    with connection.transaction():
+        rows(connection, "table_lock", (owner,))
+        missing = pending(owner, migrations, _applied(connection, owner))
+        for migration in missing:
+            for part in migration.parts:
+                _make(connection, migration, part)
+            _call(connection, "table_migrated", (owner, migration.number, migration.name))
+    return [migration.name for migration in missing]
+
+
+def _applied(connection: Connection, owner: str) -> list[int]:
+    return [number for (number,) in rows(connection, "table_migrations", (owner,))]
+
+
+def _make(connection: Connection, migration: TableMigration, part: TablePart) -> None:
+    if "headrace." in part.text:
+        raise refused(migration.name, "the schema headrace belongs to headrace")
+    if not part.creates or not one(connection, "relation_exists", (part.creates,))[0]:
+        connection.execute(part.text.encode(), prepare=False)
+
+
+def _prepare(connection: Connection) -> None:
+    connection.prepared_max = PREPARED_MAX

@@ -1,0 +1,106 @@
+"""An application's tables in the same file as the account.
+
+Reads have a snapshot each. A unit is one piece of the writer's work: it shares a commit with whatever else is queued,
+behind a savepoint of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from headrace.adapters.sqlite import submitting
+from headrace.adapters.sqlite.outboxing import add_event
+from headrace.adapters.sqlite.recording import Refused, check_script
+from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.transaction import Transaction
+from headrace.core.errors import CallerError
+from headrace.core.sqlite_values import Row, python_rows, stored_values
+from headrace.core.units import (
+    UNITS,
+    Step,
+    StepDone,
+    TableMigration,
+    TablePart,
+    TableStatement,
+    Unit,
+    UnitDone,
+    insist_on,
+    pending,
+    refused,
+)
+
+_OURS = re.compile(r"\bheadrace_\w+", re.IGNORECASE)
+
+
+class SqliteTables:
+    """`ports.tables.Tables` on one file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+        return await self._transactions.read(lambda tx: _rows(tx, statement, values))
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        run = self._transactions.read if unit.reads else self._transactions.write
+        return await run(lambda tx: apply(tx, unit))
+
+    async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await self._transactions.write(lambda tx: _migrate(tx, owner, migrations))
+
+
+def apply(tx: Transaction, unit: Unit) -> UnitDone:
+    """All of it in the transaction that is open; what is raised undoes all of it."""
+    marked = unit.repeatable or tx.value("inbox_insert", subscription=UNITS, event_id=unit.unit_id, now=tx.wall())
+    steps = tuple(_run(tx, step) for step in unit.steps) if marked else None
+    submitted = tuple(submitting.submit(tx, submission) for submission in unit.submissions)
+    for event in unit.events:
+        add_event(tx, event)
+    return UnitDone(steps, submitted)
+
+
+def _run(tx: Transaction, step: Step) -> StepDone:
+    rows: list[Row] = []
+    count = 0
+    for values in step.values:
+        found = _rows(tx, step.statement, values)
+        rows += found
+        count += len(found) if step.statement.reads else tx.connection.changes()
+    insist_on(step, count)
+    return StepDone(tuple(rows), count)
+
+
+def _rows(tx: Transaction, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+    try:
+        check_script(tx.connection, statement.text, tx.memory.approved)
+        cursor = tx.connection.execute(statement.text, stored_values(values))
+        try:
+            description = cursor.get_description()
+        except apsw.ExecutionCompleteError:
+            return []
+        return python_rows(description, cursor.fetchall())
+    except Refused as error:
+        raise refused(statement.name, str(error)) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CallerError(f"{statement.name}: {error}") from error
+
+
+def _migrate(tx: Transaction, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    missing = pending(owner, migrations, [number for (number,) in tx.all("table_migrations", owner=owner)])
+    for migration in missing:
+        for part in migration.parts:
+            _make(tx, migration, part)
+        tx.run("table_migrated", owner=owner, number=migration.number, name=migration.name, now=tx.wall())
+    return [migration.name for migration in missing]
+
+
+def _make(tx: Transaction, migration: TableMigration, part: TablePart) -> None:
+    if found := _OURS.search(part.text):
+        raise refused(migration.name, f"{found[0]} belongs to headrace")
+    if not part.creates or tx.one("relation_exists", name=part.creates) is None:
+        tx.connection.execute(part.text).fetchall()

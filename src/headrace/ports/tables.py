@@ -1,0 +1,32 @@
+"""Tables of an application, in the same database as the account: what a unit of work may hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from headrace.core.units import Row, TableMigration, TableStatement, Unit, UnitDone
+
+
+class Tables(Protocol):
+    """Values are Python's: aware times, dates, booleans, bytes, numbers, text; a list or dictionary is JSON, a tuple
+    an array (JSON where there are none). Any number of calls may run at once."""
+
+    @property
+    def dialect(self) -> str:
+        """Which statements it takes: the name of their folder."""
+
+    async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+        """The rows of one statement that only reads, as of one instant."""
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        """Apply a unit in one transaction: steps in order, then jobs, then events.
+
+        A step that changes another number of rows than it expects is a `Conflict`, a statement that the database
+        refuses or that touches the account a `CallerError`, and nothing of the unit remains. Sent again after `Unknown`
+        it is applied once: a unit that is not repeatable by its id, a repeatable one because that is what it says.
+        """
+
+    async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        """Apply those that are missing, each once, in one transaction; their names. Several may do so at once. Nothing
+        is asked of a role for what is there. `SchemaMismatch` if the tables are newer than the last migration."""
