@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 
 import apsw
@@ -28,6 +29,7 @@ POISON = Flow("poison")
 SLOW = Flow("slow")
 GREEDY = Flow("greedy")
 LONG = Flow("long")
+TICKING = Flow("ticking")
 
 
 @cache
@@ -76,6 +78,11 @@ async def read(number: int, context: Context) -> None:
 async def report(tally: Tally, context: Context) -> None:
     assert tally.ended == tally.total
     await append(context)
+
+
+@TICKING.every(timedelta(seconds=1), misfire="all")
+@TICKING.stage
+async def tick(moment: str) -> None: ...
 
 
 @POISON.stage(concurrency=8, tolerate=3)
