@@ -21,7 +21,6 @@ from headrace_smap.analytics.modules import (
     Draft,
     Options,
     Pipeline,
-    names_from,
     pipeline,
 )
 
@@ -45,8 +44,8 @@ class Break:
 
 
 def test_the_five_modules_are_the_default() -> None:
-    assert names_from({}) == NAMES == ("prepare", "intent", "aspects", "sentiment", "impact")
-    assert names_from({"SMAP_MODULES": " prepare, impact ,"}) == ("prepare", "impact")
+    assert Options.read({}).modules == NAMES == ("prepare", "intent", "aspects", "sentiment", "impact")
+    assert Options.read({"SMAP_MODULES": " prepare, impact ,"}).modules == ("prepare", "impact")
 
 
 def test_a_row_has_plain_values_under_their_names() -> None:

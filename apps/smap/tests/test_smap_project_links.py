@@ -23,7 +23,7 @@ from headrace_smap.project.front import front_routes
 from headrace_smap.project.linking import LinkedReader, Links
 from headrace_smap.project.routes import project_routes
 from headrace_smap.project.watching import watch_newest
-from headrace_smap.settings import Settings
+from headrace_smap.settings import Settings, load
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ADDRESS = "https://insight.example/projects/{project}/report?from=\"'<b>&x={project}"
@@ -38,7 +38,7 @@ SHOWN = """
 
 
 def with_reports(settings: Settings, address: str = ADDRESS) -> Settings:
-    return replace(settings, environment={**settings.environment, "SMAP_REPORT_URL": address})
+    return replace(settings, report_url=address)
 
 
 async def answered(office: Office) -> list[dict[str, str]]:
@@ -53,7 +53,7 @@ async def test_a_report_is_among_the_links_if_its_address_is_known(embedded: Set
         for links in await answered(office):
             assert set(links) == {*OWN, "report"}
             assert links["report"] == ADDRESS.replace("{project}", "mine")
-        reader = LinkedReader(office.desk, Links(office.world.settings.environment))
+        reader = LinkedReader(office.desk, Links(office.world.settings.report_url))
         stream = watch_newest(reader, "")
         assert "insight.example/projects/mine/report" in (await anext(stream)).data
         await stream.aclose()
@@ -67,7 +67,7 @@ async def test_without_its_address_there_is_no_link_to_a_report(embedded: Settin
 
 
 def test_an_id_cannot_change_where_a_link_leads() -> None:
-    links = Links({"SMAP_REPORT_URL": "http://h/projects/{project}/report"})
+    links = Links("http://h/projects/{project}/report")
     assert links.of('a/../b?c#"đ')["report"] == "http://h/projects/a%2F..%2Fb%3Fc%23%22%C4%91/report"
 
 
@@ -86,7 +86,7 @@ def test_an_id_cannot_change_where_a_link_leads() -> None:
 )
 def test_what_is_no_address_of_a_report_is_refused(address: str) -> None:
     with pytest.raises(CallerError, match="SMAP_REPORT_URL") as refused:
-        Links({"SMAP_REPORT_URL": address})
+        load({"SMAP_REPORT_URL": address})
     assert "secret" not in f"{refused.value}{refused.value.hint}"
 
 

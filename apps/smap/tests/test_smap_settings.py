@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import CallerError
-from headrace_smap.settings import Settings, load
+from headrace.services import table
+from headrace_smap.analytics.limits import Limits
+from headrace_smap.analytics.modules import Options
+from headrace_smap.blobs import S3Keys
+from headrace_smap.collector.wishes import CRAWL_PREFIX, CrawlWishes
+from headrace_smap.insight.channels import NotificationSettings
+from headrace_smap.settings import PREFIX, Settings, load
+
+PAGE = Path(__file__).parents[3] / "docs" / "smap.md"
 
 
 def test_nothing_at_all_is_the_embedded_default() -> None:
@@ -69,3 +77,19 @@ def test_a_database_that_is_no_url_is_refused_and_not_shown(dsn: str) -> None:
     with pytest.raises(CallerError, match="SMAP_PG_DSN") as raised:
         load({"SMAP_PG_DSN": dsn})
     assert "secret" not in f"{raised.value} {raised.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("declared", "prefix"),
+    [
+        (Settings, PREFIX),
+        (S3Keys, "AWS_"),
+        (Limits, PREFIX),
+        (CrawlWishes, CRAWL_PREFIX),
+        (NotificationSettings, PREFIX),
+        (Options, PREFIX),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.__name__,
+)
+def test_the_tables_of_the_page_are_what_the_code_declares(declared: type, prefix: str) -> None:
+    assert table(declared, prefix) in PAGE.read_text("utf-8")

@@ -96,7 +96,12 @@ class Declared:
 def setting(default: T, doc: str, **facts: Any) -> T:
     """A field of a settings class. `facts` are those of `Facts`."""
     known = Facts(doc, **facts)
-    made: T = field(default=default, repr=not known.secret, metadata={_KEY: known})
+    shown, metadata = not known.secret, {_KEY: known}
+    if type(default).__hash__ is None:
+        # Such as a mapping, which a dataclass takes from a factory only.
+        shared: T = field(default_factory=lambda: default, repr=shown, metadata=metadata)
+        return shared
+    made: T = field(default=default, repr=shown, metadata=metadata)
     return made
 
 
@@ -118,7 +123,8 @@ def declared(kind: type[Any], prefix: str) -> Iterator[Declared]:
         facts = each.metadata.get(_KEY)
         if facts is not None:
             variable = facts.variable or f"{prefix}{each.name.upper()}"
-            yield Declared(each.name, variable, _plain_kind(hints[each.name]), each.default, facts)
+            default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+            yield Declared(each.name, variable, _plain_kind(hints[each.name]), default, facts)
 
 
 def table(kind: type[Any], prefix: str) -> str:

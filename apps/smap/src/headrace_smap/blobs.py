@@ -14,12 +14,14 @@ import contextlib
 import re
 import unicodedata
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from headrace.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
+from headrace.services import Sources, read, setting
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore, S3Store
@@ -95,6 +97,16 @@ def _parts(url: str) -> SplitResult:
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class S3Keys:
+    """Settings of S3, under the names that every tool for it knows."""
+
+    access_key_id: str = setting("", "the key of S3")
+    secret_access_key: str = setting("", "its secret", secret=True)
+    region: str = setting("", "the region of the bucket", without="`AWS_DEFAULT_REGION`")
+    default_region: str = setting("us-east-1", "the region without `AWS_REGION`")
+
+
 class Blobs:
     """A bucket or a directory. Any number of calls may run at once.
 
@@ -102,7 +114,7 @@ class Blobs:
     """
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
-        self._url, self._environment = url, environment
+        self._url, self._keys = url, read(S3Keys, Sources("AWS_", environment))
         parts = _parts(url)
         self._directory = Path(unquote(parts.path)) if parts.scheme == "file" else None
         self._endpoint = f"{parts.scheme}://{parts.netloc}"
@@ -224,13 +236,12 @@ class Blobs:
     def _opened_bucket(self, bucket: str) -> S3Store:
         from obstore.store import S3Store
 
-        environment = self._environment
         return S3Store(
             bucket,
             endpoint=self._endpoint,
-            access_key_id=environment.get("AWS_ACCESS_KEY_ID", ""),
-            secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY", ""),
-            region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1",
+            access_key_id=self._keys.access_key_id,
+            secret_access_key=self._keys.secret_access_key,
+            region=self._keys.region or self._keys.default_region,
             virtual_hosted_style_request=False,
             client_options={"allow_http": True, "timeout": timedelta(seconds=TIMEOUT_S)},
             retry_config={"max_retries": _ATTEMPTS, "retry_timeout": timedelta(seconds=TIMEOUT_S)},

@@ -1,43 +1,99 @@
 """What the environment says. Read once, at the edge; every part that is not named has its embedded form.
 
-A setting that cannot work is refused with its name; nothing is guessed.
+A setting that cannot work is refused with its name; nothing is guessed. What only one part knows is declared there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from headrace.errors import CallerError
+from headrace.services import HttpSettings, Sources, read, setting
 from headrace_smap.envelope import ANALYTICS_QUEUE
 
-T = TypeVar("T")
+PREFIX = "SMAP_"
 HTTP_PORTS = {"project": 8081, "collector": 8082, "analytics": 8083, "insight": 8084}
 PREFETCH_MAX = 10_000
+PLACE = "{project}"
+_ADDRESS = re.compile(r"https?://[^\s/?#@{}\\]+[/?#]\S*", re.IGNORECASE)
+
+
+def leads_to_project(address: str) -> bool:
+    """Whether it is an address of the web, the project's place being behind the host, and nobody's password in it."""
+    return bool(_ADDRESS.fullmatch(address)) and address.isprintable() and PLACE in address
+
+
+def _report_url(text: str) -> str:
+    """A page would run what begins with javascript."""
+    if not leads_to_project(text):
+        hint = f"write http(s)://host:port/projects/{PLACE}/report, without a password"
+        raise CallerError("SMAP_REPORT_URL is not the address of a report", hint)
+    return text
+
+
+def _dsn(text: str) -> str:
+    """A URL only: the store of headrace would take the other form, `host=… password=…`, for the name of a file."""
+    if not text.startswith(("postgresql://", "postgres://")):
+        hint = "write postgresql://user:password@host/database"
+        raise CallerError("SMAP_PG_DSN is not the URL of a PostgreSQL", hint)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings that all services share. What only one part knows it reads from `environment` by itself."""
+class Settings(HttpSettings):
+    """The settings that all services share. `environment` is for what a part or a child process reads by itself."""
 
-    home: Path = Path("smap-data")
-    amqp_url: str = field(default="", repr=False)
-    redis_url: str = field(default="", repr=False)
-    s3_url: str = field(default="", repr=False)
-    pg_dsn: str = field(default="", repr=False)
-    http_host: str = "127.0.0.1"
-    http_port: int | None = None
-    api_key: str = field(default="", repr=False)
-    queue: str = ANALYTICS_QUEUE
-    prefetch: int = 200
-    workers: int = 4
-    seal_idle_s: float | None = None
-    reconcile_s: float = 1.0
-    posts_max: int = 1_000_000
-    wait_s: float = 60.0
+    http_port: int | None = setting(
+        None,
+        "the port to listen on, 0: any that is free; `up` takes four from there on",
+        low=0,
+        high=65_535,
+        without="8081 to 8084",
+    )
+    amqp_url: str = setting("", "RabbitMQ", secret=True, without="a bus in the store")
+    redis_url: str = setting(
+        "",
+        "Redis; its database is 1 unless the URL says another, and never 0",
+        secret=True,
+        without="a count in the store",
+    )
+    s3_url: str = setting(
+        "",
+        "`https://host:port/bucket` (with the keys below) or `file:///directory`; without a bucket the first segment "
+        "of a path names it",
+        secret=True,
+        without="`SMAP_HOME/blobs`",
+    )
+    pg_dsn: str = setting(
+        "",
+        "PostgreSQL 15 or later, as a `postgresql://` URL",
+        secret=True,
+        without="SQLite files in `SMAP_HOME`",
+        parse=_dsn,
+    )
+    home: Path = setting(Path("smap-data"), "where embedded parts live")
+    queue: str = setting(ANALYTICS_QUEUE, "the queue that analytics share")
+    prefetch: int = setting(
+        200,
+        "most posts of one batch, for each of the `SMAP_WORKERS` batches; analytics take 1,000 at the most",
+        low=1,
+        high=PREFETCH_MAX,
+    )
+    workers: int = setting(4, "batches at a time", low=1, high=1_000)
+    posts_max: int = setting(1_000_000, "most posts of a project", low=1)
+    seal_idle_s: float | None = setting(None, "seal by itself when nothing moved for so long", low=0.0, without="off")
+    reconcile_s: float = setting(1.0, "how often truth and count are compared", low=0.01)
+    report_url: str = setting(
+        "",
+        "where the project service links to reports, such as `https://host/projects/{project}/report`; `up` knows it "
+        "by itself",
+        without="no link",
+        parse=_report_url,
+    )
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -48,57 +104,5 @@ class Settings:
 
 def load(environment: Mapping[str, str], **given: Any) -> Settings:
     """Settings of the environment, with what a command was given on top."""
-    seal_idle_s = number(environment, "SMAP_SEAL_IDLE_S", float, 0.0, 0.0)
-    settings = Settings(
-        home=Path(environment.get("SMAP_HOME") or "smap-data"),
-        amqp_url=environment.get("SMAP_AMQP_URL", ""),
-        redis_url=environment.get("SMAP_REDIS_URL", ""),
-        s3_url=environment.get("SMAP_S3_URL", ""),
-        pg_dsn=_dsn(environment),
-        http_host=environment.get("SMAP_HTTP_HOST") or "127.0.0.1",
-        http_port=_port(environment),
-        api_key=environment.get("SMAP_API_KEY", ""),
-        queue=environment.get("SMAP_QUEUE") or ANALYTICS_QUEUE,
-        prefetch=number(environment, "SMAP_PREFETCH", int, 200, 1, PREFETCH_MAX),
-        workers=number(environment, "SMAP_WORKERS", int, 4, 1, 1_000),
-        seal_idle_s=seal_idle_s or None,
-        reconcile_s=number(environment, "SMAP_RECONCILE_S", float, 1.0, 0.01),
-        posts_max=number(environment, "SMAP_POSTS_MAX", int, 1_000_000, 1),
-        wait_s=number(environment, "SMAP_WAIT_S", float, 60.0, 0.0),
-        environment=dict(environment),
-    )
-    known = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
-    return Settings(**{**known, **{name: value for name, value in given.items() if value is not None}})
-
-
-def _dsn(environment: Mapping[str, str]) -> str:
-    """A URL only: the store of headrace would take the other form, `host=… password=…`, for the name of a file."""
-    dsn = environment.get("SMAP_PG_DSN", "")
-    if dsn and not dsn.startswith(("postgresql://", "postgres://")):
-        raise CallerError(
-            "SMAP_PG_DSN is not the URL of a PostgreSQL", "write postgresql://user:password@host/database"
-        )
-    return dsn
-
-
-def _port(environment: Mapping[str, str]) -> int | None:
-    if not environment.get("SMAP_HTTP_PORT"):
-        return None
-    return number(environment, "SMAP_HTTP_PORT", int, 0, 0, 65_535)
-
-
-def number(environment: Mapping[str, str], name: str, kind: Callable[[str], T], default: T, *limits: float) -> T:
-    """A number by its name, within its limits (the higher one may be missing); the default if it is not set."""
-    text = environment.get(name, "").strip()
-    if not text:
-        return default
-    low, high = limits[0], limits[1] if len(limits) > 1 else float("inf")
-    try:
-        if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
-            raise ValueError
-        value = kind(text)
-    except ValueError:
-        raise CallerError(f"{name}={text!r} is not a number of its kind", f"from {low:g} to {high:g}") from None
-    if not low <= float(text) <= high:
-        raise CallerError(f"{name}={text} is out of its range", f"from {low:g} to {high:g}")
-    return value
+    settings = read(Settings, Sources(PREFIX, environment, given))
+    return replace(settings, seal_idle_s=settings.seal_idle_s or None, environment=dict(environment))

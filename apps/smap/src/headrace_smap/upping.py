@@ -22,9 +22,8 @@ from pathlib import Path
 
 from headrace.commands import Exit
 from headrace.errors import CallerError, HeadraceError, MissingExtra, OperatorError
-from headrace_smap.project.linking import REPORT_URL, leads_to_project
 from headrace_smap.serving import NAMES
-from headrace_smap.settings import HTTP_PORTS, load
+from headrace_smap.settings import HTTP_PORTS, leads_to_project, load
 
 STOP_S_MAX = 20.0
 PAUSE_S_MIN, PAUSE_S_MAX = 0.5, 10.0
@@ -33,6 +32,7 @@ LOOK_S = 0.1
 PORTS_END = 65_536
 PIECE_BYTES = 65_536
 """As much as a pipe holds: one look takes all that a service has said before its end."""
+REPORT_URL = "SMAP_REPORT_URL"
 EVERYWHERE = ("0.0.0.0", "::")
 """Hosts to listen on that are no address to go to."""
 _PR_SET_PDEATHSIG = 1

@@ -13,7 +13,7 @@ import msgspec
 
 from headrace_smap.analytics.analysing import Work, analyse
 from headrace_smap.analytics.analysts import FRAME, encode
-from headrace_smap.analytics.modules import Options, names_from, pipeline
+from headrace_smap.analytics.modules import pipeline_of
 
 decode_request = msgspec.msgpack.Decoder(tuple[float, list[Work]]).decode
 
@@ -24,7 +24,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # What a module prints must not stand between two frames.
     os.dup2(2, 1)
-    modules = pipeline(names_from(os.environ), Options.read(os.environ))
+    modules = pipeline_of(os.environ)
     modules.warm()
     _tell(answers, b"")
     while (body := _frame(sys.stdin.buffer)) is not None:

@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace_smap.settings import number
-
-POST_BYTES_MAX = 20_000_000
-POST_S_MAX = 30.0
-ANALYSTS = 1
-FETCHES = 64
+from headrace.services import Sources, read, setting
+from headrace_smap.settings import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`fetches` blobs are read at a time. `analysts` child processes do the computing; none: a thread does."""
+    """Settings of the analytics service."""
 
-    post_bytes_max: int = POST_BYTES_MAX
-    post_s_max: float = POST_S_MAX
-    analysts: int = ANALYSTS
-    fetches: int = FETCHES
+    post_bytes_max: int = setting(20_000_000, "most bytes of a post", low=1, high=1_000_000_000)
+    post_s_max: float = setting(30.0, "most seconds that the modules have for one post", low=0.1, high=3_600)
+    analysts: int = setting(1, "processes that run the modules (0: a thread)", low=0, high=256)
+    fetches: int = setting(64, "posts read at a time from S3 by one process", low=1, high=1_000)
 
     @staticmethod
     def read(environment: Mapping[str, str]) -> Limits:
-        """SMAP_POST_BYTES_MAX, SMAP_POST_S_MAX, SMAP_ANALYSTS and SMAP_FETCHES."""
-        return Limits(
-            post_bytes_max=number(environment, "SMAP_POST_BYTES_MAX", int, POST_BYTES_MAX, 1, 1_000_000_000),
-            post_s_max=number(environment, "SMAP_POST_S_MAX", float, POST_S_MAX, 0.1, 3_600),
-            analysts=number(environment, "SMAP_ANALYSTS", int, ANALYSTS, 0, 256),
-            fetches=number(environment, "SMAP_FETCHES", int, FETCHES, 1, 1_000),
-        )
+        return read(Limits, Sources(PREFIX, environment))

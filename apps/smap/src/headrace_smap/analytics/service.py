@@ -18,7 +18,7 @@ from headrace_smap.analytics.lettering import Letters
 from headrace_smap.analytics.limits import Limits
 from headrace_smap.analytics.looking import Projects
 from headrace_smap.analytics.measuring import Measures
-from headrace_smap.analytics.modules import Options, Pipeline, names_from, pipeline
+from headrace_smap.analytics.modules import Pipeline, pipeline_of
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.rerunning import Rerun, Rerunner
 from headrace_smap.analytics.suspects import Suspects
@@ -92,8 +92,7 @@ def handler_of(world: World, accountant: Accountant, analysis: Analysis) -> Hand
 
 def modules_of(world: World) -> Pipeline:
     """The modules that the settings name."""
-    environment = world.settings.environment
-    return pipeline(names_from(environment), Options.read(environment))
+    return pipeline_of(world.settings.environment)
 
 
 def analysts_of(world: World, limits: Limits, modules: Pipeline) -> Analysts:

@@ -1,17 +1,4 @@
-"""What the environment says about crawling. Read once, when the service is made.
-
-SMAP_PLATFORMS           tiktok,facebook,youtube     searched if a project names no platform
-SMAP_CRAWLERS            who serves which platform: tiktok=simulated,news=feed:https://host/s?q={keyword}&day={day}
-SMAP_CRAWL_DIR           the one directory below which file:// addresses may be read
-SMAP_CRAWL_PRIVATE       1: addresses of this machine and of private networks may be fetched
-SMAP_CRAWL_INTERVAL_S    1     at least so long between two requests to one host
-SMAP_CRAWL_TIMEOUT_S     30    for one request
-SMAP_CRAWL_BYTES_MAX     20000000    for one answer
-SMAP_CRAWL_AGENT         who we say we are
-SMAP_CRAWL_LANES         8     tasks at a time in one process
-SMAP_CRAWL_TURN_S        5     after so long a task makes room for the next, and goes on later
-SMAP_CRAWL_HOLD_S        15    so long after a process was killed its tasks go to others
-"""
+"""What the environment says about crawling. Read once, when the service is made."""
 
 from __future__ import annotations
 
@@ -21,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import CallerError
+from headrace.services import Sources, read, setting
 from headrace_smap.collector.naming import platform_name
-from headrace_smap.settings import number
+from headrace_smap.settings import PREFIX
 
 PLATFORMS = "tiktok,facebook,youtube"
 CRAWLERS = "feed=feed,rss=feed,atom=feed,json=feed,jsonl=feed,news=feed,*=simulated"
 EVERY_OTHER = "*"
+CRAWL_PREFIX = f"{PREFIX}CRAWL_"
 _PAIR = re.compile(r"\s*(\*|[A-Za-z0-9][\w-]*)\s*=\s*([a-z][a-z0-9_-]*)(?::(.*))?\s*", re.DOTALL)
 # A comma inside an address is not a separator: what follows one must begin like the next pair.
 _NEXT = re.compile(r",(?=\s*(?:\*|[A-Za-z0-9][\w-]*)\s*=\s*[a-z][a-z0-9_-]*\s*(?::|,|$))")
@@ -38,48 +27,6 @@ class Choice:
 
     crawler: str
     argument: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlWishes:
-    """How to crawl; the module's words say what each means."""
-
-    platforms: tuple[str, ...]
-    crawlers: Mapping[str, Choice]
-    directory: Path | None = None
-    private: bool = False
-    interval_s: float = 1.0
-    timeout_s: float = 30.0
-    bytes_max: int = 20_000_000
-    agent: str = "headrace/0.1"
-    attempts: int = 5
-    backoff_s: float = 1.0
-    lanes: int = 8
-    turn_s: float = 5.0
-    hold_s: float = 15.0
-
-
-def read_wishes(environment: Mapping[str, str]) -> CrawlWishes:
-    """Understand the settings, or say which one is wrong."""
-    directory, private = environment.get("SMAP_CRAWL_DIR", ""), environment.get("SMAP_CRAWL_PRIVATE", "0")
-    if private not in ("", "0", "1"):
-        raise CallerError(f"SMAP_CRAWL_PRIVATE={private!r} is neither 0 nor 1")
-    plain = CrawlWishes((), {})
-    return CrawlWishes(
-        platforms=read_platforms(environment.get("SMAP_PLATFORMS") or PLATFORMS),
-        crawlers=read_choices(environment.get("SMAP_CRAWLERS") or CRAWLERS),
-        directory=Path(directory).resolve() if directory else None,
-        private=private == "1",
-        interval_s=number(environment, "SMAP_CRAWL_INTERVAL_S", float, plain.interval_s, 0.0),
-        timeout_s=number(environment, "SMAP_CRAWL_TIMEOUT_S", float, plain.timeout_s, 0.1),
-        bytes_max=number(environment, "SMAP_CRAWL_BYTES_MAX", int, plain.bytes_max, 1_000),
-        agent=environment.get("SMAP_CRAWL_AGENT") or plain.agent,
-        attempts=number(environment, "SMAP_CRAWL_ATTEMPTS", int, plain.attempts, 1),
-        backoff_s=number(environment, "SMAP_CRAWL_BACKOFF_S", float, plain.backoff_s, 0.0),
-        lanes=number(environment, "SMAP_CRAWL_LANES", int, plain.lanes, 1, 1_000),
-        turn_s=number(environment, "SMAP_CRAWL_TURN_S", float, plain.turn_s, 0.0),
-        hold_s=number(environment, "SMAP_CRAWL_HOLD_S", float, plain.hold_s, 0.5),
-    )
 
 
 def read_platforms(text: str) -> tuple[str, ...]:
@@ -101,3 +48,45 @@ def read_choices(text: str) -> dict[str, Choice]:
             )
         choices[pair[1].lower()] = Choice(pair[2], (pair[3] or "").strip())
     return choices
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlWishes:
+    """Settings of the collector."""
+
+    platforms: tuple[str, ...] = setting(
+        read_platforms(PLATFORMS),
+        "searched if a project names none",
+        variable="SMAP_PLATFORMS",
+        parse=read_platforms,
+        without=f"`{PLATFORMS}`",
+    )
+    crawlers: Mapping[str, Choice] = setting(
+        read_choices(CRAWLERS),
+        "who serves which platform, see above",
+        variable="SMAP_CRAWLERS",
+        parse=read_choices,
+        without="feeds, and every other platform simulated",
+    )
+    directory: Path | None = setting(
+        None,
+        "the one directory below which `file://` addresses may be read",
+        variable="SMAP_CRAWL_DIR",
+        parse=lambda text: Path(text).resolve(),
+        without="none",
+    )
+    private: bool = setting(False, "1: addresses of this machine and of private networks may be fetched")
+    interval_s: float = setting(1.0, "at least so long between two requests of a process to one host", low=0.0)
+    timeout_s: float = setting(30.0, "for one request", low=0.1)
+    bytes_max: int = setting(20_000_000, "most bytes of one answer", low=1_000)
+    agent: str = setting("headrace/0.1", "who we say we are")
+    attempts: int = setting(5, "tries of a task before it fails", low=1)
+    backoff_s: float = setting(1.0, "the first pause between two tries, which then doubles", low=0.0)
+    lanes: int = setting(8, "tasks at a time in one process", low=1, high=1_000)
+    turn_s: float = setting(5.0, "after so long a task makes room for the next, and goes on later", low=0.0)
+    hold_s: float = setting(15.0, "so long after a process was killed its tasks go to others", low=0.5)
+
+
+def read_wishes(environment: Mapping[str, str]) -> CrawlWishes:
+    """Understand the settings, or say which one is wrong."""
+    return read(CrawlWishes, Sources(CRAWL_PREFIX, environment))

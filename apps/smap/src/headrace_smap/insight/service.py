@@ -11,7 +11,7 @@ from headrace.ports import Subscription
 from headrace_smap.consuming import Consumer, Intake
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregating import Aggregator
-from headrace_smap.insight.channels import channels
+from headrace_smap.insight.channels import NotificationSettings, channels
 from headrace_smap.insight.notifying import Notice, Notifier
 from headrace_smap.world import World
 
@@ -27,7 +27,7 @@ class InsightService:
     def __init__(self, world: World) -> None:
         self._world = world
         environment = world.settings.environment
-        self._public_url = environment.get("SMAP_PUBLIC_URL", "").rstrip("/")
+        self._public_url = NotificationSettings.read(environment).public_url.rstrip("/")
         self.notifier = Notifier(world.database, channels(environment, world.database), self)
         results = Subscription(INSIGHT_QUEUE, (ANALYSIS_FINISHED,))
         ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))

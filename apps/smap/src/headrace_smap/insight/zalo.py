@@ -6,17 +6,15 @@ kept in the database before the new access token is used, so that a crash does n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from headrace_smap.database import Database
 from headrace_smap.insight import words
+from headrace_smap.insight.channels import NotificationSettings
 from headrace_smap.insight.notifying import Notice, Refused
 
-API_URL = "https://openapi.zalo.me"
-OAUTH_URL = "https://oauth.zaloapp.com"
 TIMEOUT_S = 20.0
 TOKEN_RAN_OUT = frozenset((-216, -220, -124))
 NOT_NOW = frozenset((-32, -200, -500))
@@ -26,14 +24,12 @@ ACCESS, REFRESH = "zalo_access_token", "zalo_refresh_token"
 class ZaloChannel:
     name = "zalo"
 
-    def __init__(self, environment: Mapping[str, str], database: Database) -> None:
-        self._environment, self._database = environment, database
-        self._api = environment.get("SMAP_ZALO_API_URL") or API_URL
-        self._oauth = environment.get("SMAP_ZALO_OAUTH_URL") or OAUTH_URL
+    def __init__(self, settings: NotificationSettings, database: Database) -> None:
+        self._settings, self._database = settings, database
 
     async def send(self, notice: Notice) -> None:
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
-            token = await self._kept(ACCESS) or self._environment.get("SMAP_ZALO_ACCESS_TOKEN", "")
+            token = await self._kept(ACCESS) or self._settings.zalo_access_token
             answer = await self._tell(client, token, notice) if token else {"error": -216}
             if answer.get("error") in TOKEN_RAN_OUT:
                 answer = await self._tell(client, await self._renewed(client), notice)
@@ -42,21 +38,24 @@ class ZaloChannel:
             raise ConnectionError(words_of_zalo) if answer["error"] in NOT_NOW else Refused(words_of_zalo)
 
     async def _tell(self, client: httpx.AsyncClient, token: str, notice: Notice) -> dict[str, Any]:
-        receiver = {"user_id": self._environment["SMAP_ZALO_USER_ID"]}
+        receiver = {"user_id": self._settings.zalo_user_id}
         document = {"recipient": receiver, "message": {"text": words.text(notice)}}
-        answer = await client.post(f"{self._api}/v3.0/oa/message/cs", json=document, headers={"access_token": token})
+        address = f"{self._settings.zalo_api_url}/v3.0/oa/message/cs"
+        answer = await client.post(address, json=document, headers={"access_token": token})
         return _document(answer)
 
     async def _renewed(self, client: httpx.AsyncClient) -> str:
-        environment = self._environment
-        refresh = await self._kept(REFRESH) or environment.get("SMAP_ZALO_REFRESH_TOKEN", "")
-        if not (refresh and environment.get("SMAP_ZALO_APP_ID") and environment.get("SMAP_ZALO_SECRET_KEY")):
+        settings = self._settings
+        refresh = await self._kept(REFRESH) or settings.zalo_refresh_token
+        if not (refresh and settings.zalo_app_id and settings.zalo_secret_key):
             raise Refused(
                 "the access token of Zalo ran out, and SMAP_ZALO_REFRESH_TOKEN, _APP_ID, _SECRET_KEY are missing"
             )
-        form = {"refresh_token": refresh, "app_id": environment["SMAP_ZALO_APP_ID"], "grant_type": "refresh_token"}
-        headers = {"secret_key": environment["SMAP_ZALO_SECRET_KEY"]}
-        answer = _document(await client.post(f"{self._oauth}/v4/oa/access_token", data=form, headers=headers))
+        form = {"refresh_token": refresh, "app_id": settings.zalo_app_id, "grant_type": "refresh_token"}
+        headers = {"secret_key": settings.zalo_secret_key}
+        answer = _document(
+            await client.post(f"{settings.zalo_oauth_url}/v4/oa/access_token", data=form, headers=headers)
+        )
         if not (answer.get("access_token") and answer.get("refresh_token")):
             raise Refused(f"Zalo does not renew the access token: {str(answer.get('error_name'))[:200]}")
         rows = [{"name": ACCESS, "value": answer["access_token"]}, {"name": REFRESH, "value": answer["refresh_token"]}]

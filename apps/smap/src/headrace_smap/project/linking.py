@@ -5,33 +5,20 @@ Services know nothing of each other, so the address of a report is a setting. Wi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from urllib.parse import quote
 
-from headrace.errors import CallerError
 from headrace_smap.project.desk import Desk
 from headrace_smap.project.reading import Reader, Shown
+from headrace_smap.settings import PLACE
 
-REPORT_URL = "SMAP_REPORT_URL"
-PLACE = "{project}"
 _PATHS = {"progress": "progress", "stream": "progress/stream", "failures": "failures", "export": "export"}
-_ADDRESS = re.compile(r"https?://[^\s/?#@{}\\]+[/?#]\S*", re.IGNORECASE)
-
-
-def leads_to_project(address: str) -> bool:
-    """Whether it is an address of the web, the project's place being behind the host, and nobody's password in it."""
-    return bool(_ADDRESS.fullmatch(address)) and address.isprintable() and PLACE in address
 
 
 class Links:
-    """The links of projects. A setting that is no address is refused: a page would run what begins with javascript."""
+    """The links of projects."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._report = environment.get(REPORT_URL, "").strip()
-        if self._report and not leads_to_project(self._report):
-            hint = f"write http(s)://host:port/projects/{PLACE}/report, without a password"
-            raise CallerError(f"{REPORT_URL} is not the address of a report", hint)
+    def __init__(self, report_url: str) -> None:
+        self._report = report_url
 
     def of(self, project: str) -> dict[str, str]:
         links = {name: f"/projects/{project}/{path}" for name, path in _PATHS.items()}

@@ -56,7 +56,7 @@ class SealOrder(BaseModel):
 
 def project_routes(desk: Desk) -> list[APIRouter]:
     """All routes but progress and pages."""
-    links = Links(desk.world.settings.environment)
+    links = Links(desk.world.settings.report_url)
     return [_making(desk, links), _reading(desk, links), _steering(desk), _schedules(desk)]
 
 

@@ -30,8 +30,8 @@ from headrace_smap.analytics.modules.pipelines import (
     Options,
     Pipeline,
     known_names,
-    names_from,
     pipeline,
+    pipeline_of,
 )
 from headrace_smap.analytics.modules.posts import (
     TEXT_CHARS_MAX,
@@ -63,8 +63,8 @@ __all__ = [
     "Options",
     "Pipeline",
     "known_names",
-    "names_from",
     "pipeline",
+    "pipeline_of",
     "TEXT_CHARS_MAX",
     "InvalidPost",
     "RawPost",

@@ -15,8 +15,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from headrace.errors import CallerError
+from headrace.services import Sources, read, setting
 from headrace_smap.analytics.modules.drafts import Context, Draft, Module
 from headrace_smap.analytics.modules.posts import RawPost
+from headrace_smap.settings import PREFIX
 
 GROUP = "headrace.smap.modules"
 NAMES = ("prepare", "intent", "aspects", "sentiment", "impact")
@@ -35,23 +37,18 @@ _OURS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the modules can be told: a file with more aspects, and a model in place of the sentiment rules."""
+    """What the modules can be told: which, in order; a file with more aspects; a model in place of the sentiment
+    rules."""
 
-    aspects_file: Path | None = None
-    sentiment_model: Path | None = None
+    modules: tuple[str, ...] = setting(NAMES, "the modules in order")
+    aspects_file: Path | None = setting(
+        None, "a file with more aspects", variable=f"{PREFIX}ASPECTS", parse=Path, without="none"
+    )
+    sentiment_model: Path | None = setting(None, "a model in place of the sentiment rules", without="none")
 
     @staticmethod
     def read(environment: Mapping[str, str]) -> Options:
-        """SMAP_ASPECTS and SMAP_SENTIMENT_MODEL."""
-        return Options(
-            aspects_file=_path(environment, "SMAP_ASPECTS"), sentiment_model=_path(environment, "SMAP_SENTIMENT_MODEL")
-        )
-
-
-def names_from(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """SMAP_MODULES: names with commas between them; the five if it is not set."""
-    given = tuple(name.strip() for name in environment.get("SMAP_MODULES", "").split(","))
-    return tuple(name for name in given if name) or NAMES
+        return read(Options, Sources(PREFIX, environment))
 
 
 class Pipeline:
@@ -100,6 +97,12 @@ def pipeline(names: Sequence[str] = NAMES, options: Options | None = None) -> Pi
     return Pipeline(modules)
 
 
+def pipeline_of(environment: Mapping[str, str]) -> Pipeline:
+    """The modules that the settings name."""
+    options = Options.read(environment)
+    return pipeline(options.modules or NAMES, options)
+
+
 def known_names() -> list[str]:
     """Every module that can be named."""
     return sorted({*_OURS, *(point.name for point in entry_points(group=GROUP))})
@@ -115,8 +118,3 @@ def _factory(name: str) -> Callable[[Options], Module]:
     module, _, attribute = _OURS[name].partition(":")
     ours: Callable[[Options], Module] = getattr(importlib.import_module(module), attribute)
     return ours
-
-
-def _path(environment: Mapping[str, str], name: str) -> Path | None:
-    text = environment.get(name, "").strip()
-    return Path(text) if text else None
