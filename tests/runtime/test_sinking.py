@@ -176,7 +176,7 @@ async def test_a_fence_that_is_not_the_holders_own_is_an_ordinary_failure(bench:
 class Unwell(SqliteSink):
     """A sink that cannot be told of lost claims for a while."""
 
-    failures = 8
+    failures = 3
 
     async def revoke(self, fences: Sequence[int]) -> None:
         if self.failures:
@@ -203,7 +203,7 @@ async def test_a_suspect_does_not_run_before_its_sink_knows(bench: Bench, path: 
     await asyncio.wait([frozen])
     async with bench.worker(flow, options=SHORT):
         await bench.ended(job)
-    assert [failures for _, failures in runs] == [8, 0]
+    assert [failures for _, failures in runs] == [3, 0]
     with pytest.raises(ClaimLost):
         await sink.once(Effect("late", runs[0][0]), Change(CHARGE, (-1,)))
     await sink.close()

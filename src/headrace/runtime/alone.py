@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.core.retry import RetryPolicy
 from headrace.runtime.crew import Crew
 from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Slice
@@ -23,16 +24,17 @@ async def run_alone(work: Slice, crew: Crew, crews: Sequence[Crew], settler: Set
     yard, count = crew.yard, work.claim.count
     # Others settle what has ended as well. Between two suspects nothing is in flight, and yet the claim goes on.
     work.driven = True
-    for other in crews:
-        other.release()
-    await yard.until(lambda: work.lost or yard.draining or set(yard.held) == {work.fence})
+    crew.breaker.begin(work.fence)
     revoked = await _revoke(work, crew)
+    for other in crews if revoked else ():
+        other.release()
+    await yard.until(lambda: not revoked or work.lost or yard.draining or set(yard.held) == {work.fence})
     work.on_idle = lambda _: yard.tell()
     if revoked and not (work.lost or yard.draining):
         # An empty step says that the first suspect starts now: a claim lost before it charges nobody.
         settler.soon(work)
         await yard.until(lambda: work.lost or (work.step == 1 and work.sent is None))
-    while revoked and work.next < count and not (work.lost or yard.draining):
+    while revoked and work.next < count and not (work.lost or yard.draining or crew.breaker.open_at(yard.now())):
         crew.start_alone(work)
         await yard.until(lambda: work.lost or work.idle)
         if work.next < count and not work.lost:
@@ -51,6 +53,10 @@ async def _revoke(work: Slice, crew: Crew) -> bool:
             try:
                 await revoke(work.claim.revokes)
             except Exception as error:  # a sink may be anybody's
+                if crew.yard.outages.found_in(error, RetryPolicy()) is not None:
+                    # The stage waits until its sink may be back, and the worker goes on with all others meanwhile.
+                    crew.yard.outages.failed(crew.stage, error)
+                    return False
                 await outage.wait("sink.failing", error)
             else:
                 break

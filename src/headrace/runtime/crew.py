@@ -39,6 +39,8 @@ class Crew:
         self._pace: float | None = None
         self._item_bytes = 0.0
         self._moved_at = 0.0
+        self.breaker = yard.outages.breaker(stage)
+        self.breaker.on_open = self._hold_back
 
     @property
     def revokers(self) -> list[Revoke]:
@@ -57,6 +59,9 @@ class Crew:
     def want(self, held: int) -> Want | None:
         """How much to claim now, while so many items are held; None if there is enough."""
         stage = self.stage
+        if not self.breaker.closed:
+            tried = self.breaker.trial in self.yard.held
+            return None if tried or self.breaker.open_at(self.yard.now()) else Want(stage.flow, stage.name, 1, 1)
         free = stage.concurrency - self.handling
         ahead = int(self._pace * AHEAD_S) if self._pace is not None else 0
         target = min(self._size, free * stage.batch + ahead)
@@ -75,6 +80,11 @@ class Crew:
         """Take up a slice that was claimed for this stage."""
         self._item_bytes += (len(work.claim.payload) / work.claim.count - self._item_bytes) / 8
         work.on_idle = self._idle
+        if self.breaker.open_at(self.yard.now()):
+            # It was on its way when the outage began.
+            self._release(work)
+            return
+        self.breaker.begin(work.fence)
         if not self.queue:
             self._moved_at = self.yard.now()
         self.queue.append(work)
@@ -91,6 +101,11 @@ class Crew:
         self._pace = pace
         least = self.stage.concurrency * self.stage.batch
         self._size = max(least, min(2 * self._size, int(pace * AHEAD_S), SIZE_MAX))
+
+    def _hold_back(self) -> None:
+        """What the handlers need does not answer: what they have not begun waits where everybody can have it."""
+        self._pace, self._size = None, self.stage.concurrency * self.stage.batch
+        self.release()
 
     def release(self) -> None:
         """Start nothing more: everything unstarted goes back."""
@@ -131,6 +146,8 @@ class Crew:
     def left(self, work: Slice) -> None:
         """A lane has no more to do in a slice."""
         self._moved_at = self.yard.now()
+        if not self.breaker.closed:
+            self.yard.outages.passed(self.stage, work.fence)
         if self.queue and self.queue[0] is work and not work.unstarted:
             self.queue.popleft()
         self.yard.bell.set()

@@ -23,12 +23,13 @@ from headrace.core.consequences import Consequence
 from headrace.core.deliveries import RECEIVE_MAX, Delivery, Subscription
 from headrace.core.errors import CallerError, HeadraceError, NotFound
 from headrace.core.outcomes import OUTCOMES, Dead, Done, Retry, Snooze
+from headrace.core.redaction import redacted_text
 from headrace.core.retry import RetryPolicy
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Inbox
 from headrace.runtime.answers import shown
 from headrace.runtime.observe import Observer
-from headrace.runtime.pacing import Pace
+from headrace.runtime.pacing import SERVER, Pace
 from headrace.runtime.seams import Seams
 
 Answer = Consequence | Done | Retry | Dead | Snooze | None
@@ -185,6 +186,10 @@ class Inlet:
         except (Dead, Retry, Snooze) as outcome:
             return outcome
         except Exception as error:  # a handler may raise anything
+            if isinstance(error, HeadraceError) and error.heals:
+                # What it needs does not answer. That is not the message's fault, and counts for nothing.
+                self.observer.event("sink.failing", error=type(error).__name__, detail=redacted_text(str(error)))
+                return Snooze(SERVER.max_s)
             return Retry(f"{type(error).__name__}: {error}")
         if answer is None or isinstance(answer, (Consequence, *OUTCOMES)):
             return answer

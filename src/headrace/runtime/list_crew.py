@@ -114,11 +114,12 @@ class ListCrew(Crew):
         return set(not_done)
 
     def fail(self, spots: Spots, error: BaseException) -> None:
-        """A list call raised: try its halves. Only an item that fails alone spends an attempt."""
-        if len(spots) == 1:
-            work, index = spots[0]
-            if not work.lost:
-                record(work, index, error, self.yard)
+        """A list call raised: try its halves. Only an item that fails alone spends an attempt. In an outage halves are
+        no better off."""
+        if len(spots) == 1 or self.yard.outages.found_in(error, self.stage.retry) is not None:
+            for work, index in spots:
+                if not work.lost:
+                    record(work, index, error, self.yard)
             self.free(spots)
         elif self.yard.stopping:
             self.forgo(spots)

@@ -13,7 +13,17 @@ import structlog
 
 _ALARMING = frozenset({"item.dead"})
 _WORRYING = frozenset(
-    {"item.failed", "on_error.failed", "claim.lost", "lane.abandoned", "renew.failed", "settle.failed", "store.failing"}
+    {
+        "claim.lost",
+        "item.failed",
+        "lane.abandoned",
+        "on_error.failed",
+        "renew.failed",
+        "settle.failed",
+        "sink.failing",
+        "sink.recovered",
+        "store.failing",
+    }
 )
 
 

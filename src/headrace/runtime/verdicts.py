@@ -23,6 +23,10 @@ def record(work: Slice, index: int, answer: BaseException, yard: Yard) -> None:
         # A sink knows before the store told us: somebody else holds the item, and this is no attempt.
         work.forgo(index)
         return
+    outage = yard.outages.found_in(answer, work.stage.retry)
+    if outage is not None:
+        work.postpone(Again(index, yard.outages.failed(work.stage, outage), work.claim.attempt))
+        return
     outcome, policy, error = _outcome(work.stage.retry, answer)
     verdict = decide(work.claim.attempt, outcome, policy, yard.seams.chance.random())
     trail = "" if isinstance(answer, Snooze) else trace(answer)

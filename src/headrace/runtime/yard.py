@@ -12,6 +12,7 @@ from headrace.core.claims import HOLD_S
 from headrace.core.errors import InvalidFlow
 from headrace.runtime.failed_attempts import OnError, Reporter
 from headrace.runtime.observe import Observer
+from headrace.runtime.outages import Outages
 from headrace.runtime.seams import Seams
 from headrace.runtime.slices import Slice
 
@@ -64,6 +65,7 @@ class Yard:
         "held",
         "observer",
         "options",
+        "outages",
         "over",
         "reporter",
         "rings",
@@ -75,6 +77,7 @@ class Yard:
     def __init__(self, seams: Seams, options: WorkerOptions, observer: Observer) -> None:
         self.seams, self.options, self.observer = seams, options, observer
         self.reporter = Reporter(observer, options.on_error)
+        self.outages = Outages(seams.chance, observer, seams.clock.monotonic)
         self.held: dict[int, Slice] = {}
         self.bell = asyncio.Event()
         # Stages of which the store had nothing the last time: not asked for again before something rings.
@@ -118,9 +121,11 @@ class Yard:
             self.dry.clear()
 
     async def wait_bell(self) -> None:
-        """Until the bell rings, or until it is time to look again at what was dry."""
+        """Until the bell rings, or until it is time to look again: at what was dry, or whether an outage is over."""
+        moments = [self.outages.next_at(), self._dry_until if self.dry else None]
+        first = min((moment for moment in moments if moment is not None), default=None)
         try:
-            async with asyncio.timeout(max(0.0, self._dry_until - self.now()) if self.dry else None):
+            async with asyncio.timeout(None if first is None else max(0.0, first - self.now())):
                 await self.bell.wait()
         except TimeoutError:
             self.dry.clear()

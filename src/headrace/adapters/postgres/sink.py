@@ -120,6 +120,11 @@ class PostgresSink:
     def _change(self, connection: Connection, effect: Effect, change: Change) -> str:
         try:
             return foreign.dump_answer(foreign.execute(connection, change.statement, change.values))
+        except psycopg.errors.QueryCanceled as error:
+            # Whoever would wait until this heals might wait for ever: the next time it may take as long.
+            raise CallerError(
+                f"{self.name} gave up the change of {effect.key} after {STATEMENT_S_MAX:g} s: {error}"
+            ) from error
         except psycopg.OperationalError:
             raise
         except (psycopg.Error, foreign.Refused, TypeError, ValueError, OverflowError) as error:

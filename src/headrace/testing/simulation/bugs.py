@@ -21,11 +21,13 @@ from headrace.core.claims import Claim, Grant, Settled, Settlement
 from headrace.core.errors import Unknown
 from headrace.core.jobs import Submission
 from headrace.core.losses import Charge, charge
+from headrace.core.retry import RetryPolicy
 from headrace.core.schedules import FireView, Firing
 from headrace.runtime.answers import close_unrun
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Flow, Stage
 from headrace.runtime.lanes import ItemLane
+from headrace.runtime.outages import Outages
 from headrace.runtime.slices import Slice
 from headrace.runtime.watch import Watch
 from headrace.runtime.worker import Worker
@@ -176,6 +178,22 @@ class ForgetsLostHandlers(Worker):
         self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._drop)
 
 
+class NoOutages(Outages):
+    """Takes an outage for a failure like any other."""
+
+    def found_in(self, error: BaseException, policy: RetryPolicy) -> BaseException | None:
+        return None
+
+
+class ImpatientWorker(Worker):
+    """Spends an attempt on whatever went wrong."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        yard = self._yard
+        yard.outages = NoOutages(yard.seams.chance, yard.observer, yard.now)
+
+
 def charge_everybody(alone: bool, unsettled: Sequence[int], crashes: int) -> Charge:
     """A crash charges the whole slice."""
     if crashes + 1 >= 3:
@@ -266,6 +284,7 @@ BUGS: dict[str, Bug] = {
         "a schedule that was declared by a clock that was ahead waits for it",
         Parts(changed("schedules_due", "OR handled_ms > :now_ms + :ahead_ms", "OR :now_ms + :ahead_ms < 0")),
     ),
+    "outage_spends_attempts": Bug("an outage of a sink spends attempts", Parts(worker=ImpatientWorker)),
     "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
     "tally_folded_twice": Bug(
         "an ended chunk is folded into its stage twice",

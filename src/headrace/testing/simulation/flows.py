@@ -13,6 +13,7 @@ from functools import partial, wraps
 from random import Random
 from typing import Any, Protocol
 
+from headrace.core.errors import HeadraceError
 from headrace.core.graph import Graph
 from headrace.core.outcomes import Dead, Retry, Snooze
 from headrace.core.retry import RetryPolicy
@@ -72,6 +73,9 @@ class Surroundings(Protocol):
 
     def ran(self, key: str, fence: int) -> None:
         """A handler has come to its end for this item."""
+
+    def met_outage(self, key: str, fence: int) -> None:
+        """What a handler needed for this item did not answer."""
 
 
 @dataclass(slots=True)
@@ -202,7 +206,7 @@ class RandomFlow:
     def _report(self) -> Callable[..., Coroutine[Any, Any, Any]]:
         async def report(tally: Tally, context: Context) -> None:
             assert tally.ended == tally.total, f"a barrier saw {tally}"
-            await self.surroundings.effect("once", context.effect_key, context.fence)
+            await self._effect("once", context)
             self.surroundings.ran(context.effect_key, context.fence)
 
         return report
@@ -219,7 +223,7 @@ class RandomFlow:
         if fate.effect == "sql":
             context.sql(RECORD, (context.effect_key, context.fence))
         else:
-            await self.surroundings.effect(fate.effect, context.effect_key, context.fence)
+            await self._effect(fate.effect, context)
         match step:
             case "snooze":
                 return Snooze(0.7)
@@ -230,6 +234,13 @@ class RandomFlow:
             case "raise":
                 raise ValueError("fated to fail")
         return None
+
+    async def _effect(self, kind: str, context: Context) -> None:
+        try:
+            await self.surroundings.effect(kind, context.effect_key, context.fence)
+        except HeadraceError:
+            self.surroundings.met_outage(context.effect_key, context.fence)
+            raise
 
     def _send(self, out: Out, item: Parcelled, number: int, target: str, **options: Any) -> None:
         """Scattered items come due one by one, so that one settlement has more parcels than it can carry itself."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from headrace.core import bits
 from headrace.core.audit import JobAudit
-from headrace.core.claims import CRASHES_MAX, Claim, Grant, Renewed, Settled, Settlement
+from headrace.core.claims import CRASHES_MAX, Again, Claim, Grant, Renewed, Settled, Settlement
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadView
 from headrace.core.parcels import Parcel
@@ -59,6 +59,7 @@ class History:
         self.sent: Counter[tuple[str, int, str]] = Counter()
         self.sent_keys: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._ran: set[tuple[str, int]] = set()
+        self._outages: set[tuple[str, int]] = set()
         self._holder: dict[Item, int] = {}
         self._last_fence = 0
         self._trace = hashlib.sha256()
@@ -125,7 +126,8 @@ class History:
             self._end(holding, index, "done")
         for loss in settlement.dead:
             self._end(holding, loss.index, "failed")
-        holding.settled |= bits.of(again.index for again in settlement.again)
+        for again in settlement.again:
+            self._wait(holding, again)
         if settlement.back is not None and not settlement.end:
             self._give_back(holding, settlement.back)
         flipped = [holding.parcels[number] for number in settlement.flips if number in holding.parcels]
@@ -144,10 +146,22 @@ class History:
         item = holding.items[index]
         if self._handlers and end == "done" and (self._effect_key(item), holding.claim.fence) not in self._ran:
             self.found("H1", "is done, and its handler has not come to its end", item)
+        if end == "failed" and (self._effect_key(item), holding.claim.fence) in self._outages:
+            self.found("H4", "an outage was its death", item)
         if item in self.ends:
             self.found("L1", f"ended {end} after it had ended {self.ends[item]}", item)
         self.ends[item] = end
         holding.settled |= 1 << index
+
+    def _wait(self, holding: Holding, again: Again) -> None:
+        item, claim = holding.items[again.index], holding.claim
+        if again.attempt > claim.attempt and (self._effect_key(item), claim.fence) in self._outages:
+            self.found("H4", f"an outage spent attempt {again.attempt}", item)
+        holding.settled |= 1 << again.index
+
+    def met_outage(self, key: str, fence: int) -> None:
+        """What the handler of this item needed did not answer, and the handler let that pass."""
+        self._outages.add((key, fence))
 
     def ran(self, key: str, fence: int) -> None:
         """A handler has come to its end for the item of this effect key, under this fence."""

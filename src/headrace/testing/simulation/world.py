@@ -148,6 +148,9 @@ class World:
     def ran(self, key: str, fence: int) -> None:
         self.history.ran(key, fence)
 
+    def met_outage(self, key: str, fence: int) -> None:
+        self.history.met_outage(key, fence)
+
     def _here(self) -> Member:
         process = CURRENT.get().main
         return next(member for member in self.members if member.process is process)
