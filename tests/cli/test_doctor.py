@@ -152,3 +152,27 @@ def test_a_process_whose_store_was_deleted_is_named(headrace_command: Command, e
     assert (done.returncode, checks["file"]["state"]) == (1, "bad")
     assert f"process {os.getpid()} has it open" in checks["file"]["found"]
     assert checks["store"]["found"] == "there is none yet"
+
+
+def test_a_worker_that_ended_is_not_listed(headrace_command: Command, examined: Examined) -> None:
+    assert headrace_command("worker", "app:flow", "--until-idle").returncode == 0
+    _, checks = examined()
+    assert checks["workers"]["found"] == "none, and no job is open"
+
+
+async def renew_as(path: Path, pid: int) -> None:
+    store = await SqliteStore.open(str(path))
+    store.renew("worker", [], 30.0)
+    await store.close()
+    alter(path, f"UPDATE headrace_worker SET pid = {pid}")
+
+
+def test_a_worker_that_was_killed_is_told_from_one_that_lives(examined: Examined, here: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    asyncio.run(renew_as(here / "headrace.db", gone.pid))
+    _, checks = examined()
+    assert checks["workers"]["found"] == "none, and jobs are open"
+    asyncio.run(renew_as(here / "headrace.db", os.getpid()))
+    _, checks = examined()
+    assert checks["workers"]["found"].endswith(f":{os.getpid()} (0 claims)")

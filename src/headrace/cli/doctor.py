@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +19,7 @@ from headrace.core.checks import Check, Health, bad, fine, warning
 from headrace.core.errors import CallerError, HeadraceError
 
 if TYPE_CHECKING:
+    from headrace.core.jobs import WorkerView
     from headrace.ports.backend import Backend
     from headrace.settings import Settings
 
@@ -106,7 +109,12 @@ def _frozen_writer(settings: Settings) -> Iterator[Check]:
 
 
 async def _work(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
-    workers = await store.workers()
+    listed = await store.workers()
+    gone = [worker for worker in listed if _is_gone(worker)]
+    workers = [worker for worker in listed if worker not in gone]
+    for worker in gone:
+        found = f"{worker.host}:{worker.pid} ended without a goodbye"
+        yield warning("workers", found, f"nothing: what it held ({worker.claims} claims) comes back within a hold time")
     if workers:
         names = ", ".join(f"{worker.host}:{worker.pid} ({worker.claims} claims)" for worker in workers)
         yield fine("workers", names)
@@ -119,6 +127,19 @@ async def _work(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
     if flows:
         async for check in _handlers(store, flows):
             yield check
+
+
+def _is_gone(worker: WorkerView) -> bool:
+    """Whether a worker of this machine is no process any more; of others only their renewals tell."""
+    if worker.host != socket.gethostname():
+        return False
+    try:
+        os.kill(worker.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 async def _unattended(store: Backend) -> AsyncIterator[Check]:

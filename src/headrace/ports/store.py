@@ -70,7 +70,7 @@ class Store(Protocol):
     def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
         """Hold on for another `hold_s`, and say that this worker is alive. Blocking: the heart calls it
         from a thread of its own, so that a blocked event loop does not starve it. An expired claim is
-        not revived."""
+        not revived. A hold of 0 is a goodbye: nothing is renewed, and nobody counts on this worker."""
 
     async def sweep(self) -> Swept:
         """End expired claims. Any worker may, at any time; no lease is needed.

@@ -6,7 +6,9 @@ its hold ends by any clock: better to lose work than to be two.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from headrace.ports.seams import Beat
 from headrace.ports.store import Store
@@ -28,6 +30,15 @@ class Heart:
         if self._beat is not None:
             self._beat.stop()
             self._beat = None
+
+    async def say_goodbye(self) -> None:
+        """Nobody counts on this worker any more. If it is not heard, that costs a hold time and nothing else."""
+        said = asyncio.wrap_future(self._yard.seams.threads.run(self._goodbye))
+        await asyncio.wait((said,), timeout=self._yard.options.grace_s)
+
+    def _goodbye(self) -> None:
+        with suppress(Exception):
+            self._store.renew(self._worker, (), 0.0)
 
     def beat(self) -> None:
         """Renew everything that is held. Nothing is assumed of a renewal that gave no answer."""

@@ -113,6 +113,7 @@ class Worker:
                 task.cancel()
             self._settler.close()
             await asyncio.wait((*services, *lanes), timeout=self._yard.options.grace_s)
+            await self._heart.say_goodbye()
             self.observer.event("worker.ended", counts=dict(self.observer.counts))
 
     async def _until_over(self, claiming: asyncio.Task[None]) -> None:

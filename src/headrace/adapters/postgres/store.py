@@ -148,6 +148,9 @@ class PostgresStore(PostgresOperations):
         return await caller_transactions.submit_in_async(connection, submission, notify)
 
     def renew(self, worker: str, fences: Sequence[int], hold_s: float) -> Renewed:
+        if hold_s <= 0:
+            self._heart.run(partial(rows, name="worker_goodbye", values=(worker,)), write=True)
+            return Renewed(frozenset())
         holder = json.dumps({**self._holder, "hold_s": hold_s})
         work = partial(one, name="renew", values=(worker, holder, list(fences)))
         try:

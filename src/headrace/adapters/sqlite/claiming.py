@@ -158,6 +158,9 @@ def _tallies(
 
 
 def renew(tx: Transaction, holder: Holder, fences: Sequence[int]) -> Renewed:
+    if holder.hold_s <= 0:
+        tx.run("worker_goodbye", id=holder.worker)
+        return Renewed(frozenset())
     seen(tx, holder)
     now = tx.now()
     moment = {"boot": tx.boot, "now": now}

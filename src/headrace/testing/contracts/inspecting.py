@@ -130,6 +130,15 @@ class InspectingContract:
         workers = {view.id: view.claims for view in await bench.store.workers()}
         assert workers == {"worker-1": 2, "worker-2": 0}
 
+    async def test_a_worker_that_says_goodbye_is_no_longer_listed(self, bench: Bench) -> None:
+        await bench.submit(PLAIN, {"read": 1})
+        claim = await bench.claim("read")
+        bench.renew("worker-1", claim)
+        bench.renew("worker-2")
+        assert bench.store.renew("worker-1", [claim.fence], 0.0).kept == frozenset()
+        assert [view.id for view in await bench.store.workers()] == ["worker-2"]
+        await bench.accept(claim, [0])
+
     async def test_a_worker_that_renews_no_more_is_no_longer_listed(self, bench: Bench) -> None:
         bench.renew("worker-1", hold_s=bench.passage.brief_s)
         (alive,) = await bench.store.workers()

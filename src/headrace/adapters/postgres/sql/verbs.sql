@@ -20,6 +20,10 @@ SELECT * FROM headrace.settle(%b::bigint[], %b::bigint[]::integer[], %b::text[],
 -- Hold on.
 SELECT * FROM headrace.renew(%b, %b::text::jsonb, %b::bigint[])
 
+-- worker_goodbye
+-- A worker that has ended is counted on no more.
+DELETE FROM headrace.worker WHERE id = %b RETURNING id
+
 -- sweep
 -- End expired claims.
 SELECT * FROM headrace.sweep(%b::bigint::integer, %b::text::jsonb)

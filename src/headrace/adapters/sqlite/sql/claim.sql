@@ -42,6 +42,10 @@ INSERT INTO headrace_worker (id, host, pid, boot, seen, hold_s) VALUES (:id, :ho
     ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, hold_s = excluded.hold_s, boot = excluded.boot
  WHERE excluded.boot <> boot OR excluded.hold_s <> hold_s OR excluded.seen - seen > hold_s / 6
 
+-- worker_goodbye
+-- A worker that has ended is counted on no more.
+DELETE FROM headrace_worker WHERE id = :id
+
 -- worker_gone
 -- Workers not seen for a long time are forgotten.
 DELETE FROM headrace_worker WHERE boot <> :boot OR seen < :before
