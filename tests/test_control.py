@@ -9,6 +9,7 @@ import pytest
 import headrace
 from headrace import control
 from headrace.core.claims import Want
+from headrace.core.errors import CallerError, NotFound
 from headrace.core.jobs import JobFilter
 from headrace.runtime.engine import Engine
 
@@ -114,3 +115,15 @@ async def test_an_event_from_outside_may_move_what_no_handler_can(engine: Engine
             if view.stages["approve"].sealed:
                 break
     assert await control.out_of_reach(engine.store, set()) == []
+
+
+async def test_a_job_is_meant_by_an_end_that_no_other_has(engine: Engine) -> None:
+    jobs = [await engine.submit(numbers(), number) for number in range(2)]
+    assert await control.find_job(engine.store, jobs[0]) == jobs[0]
+    assert await control.find_job(engine.store, jobs[1][-12:]) == jobs[1]
+    with pytest.raises(CallerError, match="several jobs could be meant") as refused:
+        await control.find_job(engine.store, jobs[0][:4])
+    assert sorted(refused.value.hint.split(", ")) == jobs
+    for nobody in ("nobody", jobs[0][-3:], ""):
+        with pytest.raises(NotFound):
+            await control.find_job(engine.store, nobody)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from headrace.core.backoff import Backoff
-from headrace.core.errors import NotFound
+from headrace.core.errors import CallerError, NotFound
 from headrace.core.graph import Kind
 from headrace.core.jobs import ItemView, JobFilter, JobView
 from headrace.core.recount import Finding, dropped, explain_open, recount
@@ -16,6 +16,9 @@ from headrace.core.tally import JobState
 from headrace.ports.inspector import Inspector
 
 PAGE = 100
+# Less than this is more often a slip than an id.
+ID_PART_CHARS_MIN = 4
+CANDIDATES_SHOWN = 5
 LOOKS = Backoff(0.01, 0.25, jitter=0.0)
 
 
@@ -49,6 +52,22 @@ class Unattended:
     stage: str
     waiting: int
     oldest_at: float
+
+
+async def find_job(inspector: Inspector, given: str) -> str:
+    """The id of the job that is meant, by all of it or by a beginning or end that no other job has."""
+    try:
+        return (await inspector.job(given)).id
+    except NotFound:
+        if len(given) < ID_PART_CHARS_MIN:
+            raise
+        found = [view.id for view in await inspector.jobs(JobFilter(part=given, limit=CANDIDATES_SHOWN + 1))]
+        if not found:
+            raise
+    if len(found) > 1:
+        more = ", …" if len(found) > CANDIDATES_SHOWN else ""
+        raise CallerError(f"several jobs could be meant by {given!r}", ", ".join(found[:CANDIDATES_SHOWN]) + more)
+    return found[0]
 
 
 async def every_job(inspector: Inspector, which: JobFilter) -> AsyncIterator[JobView]:

@@ -224,3 +224,21 @@ def test_a_wait_that_ends_too_early_says_for_what(headrace_command: Command, ans
     document = headrace_command("jobs", "submit", "app:flow", '"one"', "--wait-s", "0.05", "--json")
     assert document.returncode == 6
     assert json.loads(document.stdout)["state"] == "open"
+
+
+def test_a_short_id_is_taken_wherever_an_id_is_asked_for(headrace_command: Command, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"good bad"')["id"]
+    short = job[-8:]
+    headrace_command(*WORK)
+    assert answer("jobs", "show", short)["id"] == job
+    assert len(answer("jobs", "items", short)) == 4
+    assert answer("verify", short)["jobs"] == 1
+    assert [letter["job"] for letter in answer("dead", "list", "--job", short)] == [job]
+    assert answer("dead", "show", short)[0]["job"] == job
+    assert answer("jobs", "cancel", short) == {"job": job, "changed": False}
+    assert answer("dead", "redrive", "--job", short) == {"redriven": 1}
+    answer("jobs", "submit", "app:flow", '"one"')
+    assert answer("jobs", "list", "--before", job) == []
+    several = headrace_command("jobs", "show", job[:4])
+    assert several.returncode == 2
+    assert job in several.stderr

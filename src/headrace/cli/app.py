@@ -22,7 +22,7 @@ COMMANDS = {
     "demo": "Fan out, kill a worker on purpose, and finish exactly once.",
     "worker": "Run handlers in worker processes until told to drain.",
     "jobs": "Submit, look at and steer jobs.",
-    "dead": "Dead letters: list, redrive, purge.",
+    "dead": "Dead letters: list, show, redrive, purge.",
     "schedules": "Flows that are submitted by the clock.",
     "effects": "What stands in a sink, and what was left behind there.",
     "verify": "Recount every job from its items.",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from headrace import control
 from headrace.cli.documents import dead_document
 from headrace.cli.session import Session, of
-from headrace.cli.tables import dead_page, dead_table
+from headrace.cli.tables import dead_page, print_letters
 from headrace.core.errors import CallerError, NotFound
-from headrace.core.jobs import DeadFilter
+from headrace.core.jobs import DeadFilter, DeadView
 
-app = typer.Typer(name="dead", help="Dead letters.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from headrace.runtime.engine import Engine
 
-Job = Annotated[str | None, typer.Option("--job", help="Only of this job.")]
+app = typer.Typer(
+    name="dead", help="Dead letters: list, show, redrive, purge.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Job = Annotated[str | None, typer.Option("--job", help="Only of this job: its id, or its end.")]
 Flow = Annotated[str | None, typer.Option("--flow", help="Only of this flow.")]
 Stage = Annotated[str | None, typer.Option("--stage", help="Only of this stage.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only with this reason.")]
@@ -44,14 +51,14 @@ def list_dead(
     """List dead letters that were not redriven, newest first."""
     session = of(context)
     which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
-    letters = session.call(lambda engine: engine.dead(which))
-    session.answer([dead_document(letter) for letter in letters], lambda console: console.print(dead_table(letters)))
+    letters = session.call(lambda engine: _letters(engine, which))
+    session.answer([dead_document(letter) for letter in letters], lambda console: print_letters(console, letters))
 
 
 @app.command()
 def show(
     context: typer.Context,
-    job: Annotated[str, typer.Argument(help="The job.")],
+    job: Annotated[str, typer.Argument(help="The id of a job, or its end.")],
     item: Annotated[str | None, typer.Argument(metavar="[STAGE/SEQ]", help="Only this item.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 10,
 ) -> None:
@@ -59,7 +66,7 @@ def show(
     session = of(context)
     stage, seq = _place(job, item)
     which = DeadFilter(session.flags.get("tenant"), job, stage=stage, seq=seq, limit=limit)
-    letters = session.call(lambda engine: engine.dead(which))
+    letters = session.call(lambda engine: _letters(engine, which))
     if not letters:
         raise NotFound(f"no dead letter of {item or job}", "headrace dead list")
 
@@ -96,7 +103,11 @@ def redrive(
     session = of(context)
     which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
     _check(which, everything)
-    count = session.call(lambda engine: engine.redrive(which))
+
+    async def work(engine: Engine) -> int:
+        return await engine.redrive(await _meant(engine, which))
+
+    count = session.call(work)
     _tell(session, "redriven", count)
 
 
@@ -116,8 +127,21 @@ def purge(
     session = of(context)
     which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
     _check(which, everything)
-    count = session.call(lambda engine: engine.purge(which))
+
+    async def work(engine: Engine) -> int:
+        return await engine.purge(await _meant(engine, which))
+
+    count = session.call(work)
     _tell(session, "purged", count)
+
+
+async def _meant(engine: Engine, which: DeadFilter) -> DeadFilter:
+    """With the whole id of the job, which may be given by its end."""
+    return which if which.job is None else replace(which, job=await control.find_job(engine.store, which.job))
+
+
+async def _letters(engine: Engine, which: DeadFilter) -> Sequence[DeadView]:
+    return await engine.dead(await _meant(engine, which))
 
 
 def _check(which: DeadFilter, everything: bool) -> None:

@@ -17,6 +17,11 @@ def moment(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
+def second(at: float) -> str:
+    """A moment to the second, in universal time, for lists."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
 def payload_line(payload: Any) -> str:
     line = msgspec.json.encode(payload).decode()
     return line if len(line) <= PAYLOAD_CHARS_SHOWN else f"{line[: PAYLOAD_CHARS_SHOWN - 1]}…"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.cli.documents import moment
+from headrace import control
+from headrace.cli.documents import moment, second
 from headrace.cli.session import of
 from headrace.core.errors import NotFound
 
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def effects(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="FLOW|SINK", help="app:flow for its sinks, or the URL of one.")],
-    job: Annotated[str | None, typer.Option(help="Only of this job.")] = None,
+    job: Annotated[str | None, typer.Option(help="Only of this job: its id, or its end.")] = None,
     left_behind: Annotated[bool, typer.Option("--left-behind", help="Only of items that did not end done.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 100,
 ) -> None:
@@ -32,10 +33,20 @@ def effects(
     session = of(context)
 
     async def work(engine: Engine) -> list[EffectLine]:
-        return await _read(engine, _sinks(source), job or "", (left_behind, limit))
+        return await _read(engine, _sinks(source), await _meant(engine, job), (left_behind, limit))
 
     lines = session.call(work)
     session.answer([_document(line) for line in lines], lambda console: _show(console, lines))
+
+
+async def _meant(engine: Engine, job: str | None) -> str:
+    """The whole id of the job; of one that the store has forgotten, whatever was given."""
+    if job is None:
+        return ""
+    try:
+        return await control.find_job(engine.store, job)
+    except NotFound:
+        return job
 
 
 def _sinks(source: str) -> list[Sink]:
@@ -89,12 +100,22 @@ def _document(line: EffectLine) -> dict[str, Any]:
 def _show(console: Any, lines: list[EffectLine]) -> None:
     from rich.markup import escape
 
-    from headrace.cli.tables import plain_table, state
+    from headrace.cli.lists import Column, print_list, short_ids
+    from headrace.cli.tables import state
 
-    table = plain_table("effect", "sink", "guarantee", "operation", "fence", "refused", "applied", "item", "")
-    for line in lines:
-        effect, note = line.effect, "left behind" if line.left_behind else ""
-        counts = (str(effect.fence), f"{effect.refused:,}", moment(effect.applied_at))
-        place = (escape(effect.key), escape(line.sink), line.guarantee, effect.operation)
-        table.add_row(*place, *counts, state(line.state), note)
-    console.print(table)
+    owners = [line.effect.key.partition("/") for line in lines]
+    ends = short_ids([owner for owner, _, _ in owners])
+    short = [end + slash + place for end, (_, slash, place) in zip(ends, owners, strict=True)]
+    applied = [line.effect.applied_at for line in lines]
+    columns = [
+        Column("effect", [escape(line.effect.key) for line in lines], [escape(key) for key in short]),
+        Column("sink", [escape(line.sink) for line in lines], spare=2),
+        Column("guarantee", [line.guarantee for line in lines], spare=3),
+        Column("operation", [line.effect.operation for line in lines]),
+        Column("fence", [str(line.effect.fence) for line in lines], spare=4),
+        Column("refused", [f"{line.effect.refused:,}" for line in lines]),
+        Column("applied", [moment(at) or "" for at in applied], [second(at) for at in applied], spare=1),
+        Column("item", [state(line.state) for line in lines]),
+        Column("", ["left behind" if line.left_behind else "" for line in lines]),
+    ]
+    print_list(console, columns)

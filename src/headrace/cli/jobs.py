@@ -16,7 +16,7 @@ from headrace import control
 from headrace.cli.documents import finish_document, item_document, job_document
 from headrace.cli.failures import Exit
 from headrace.cli.session import of
-from headrace.cli.tables import item_table, job_page, job_table
+from headrace.cli.tables import job_page, print_items, print_jobs
 from headrace.core.errors import CallerError, InvalidPayload
 from headrace.core.jobs import KEEP_S, ItemView, JobFilter, JobView
 from headrace.core.tally import JobState
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="jobs", help="Submit, look at and steer jobs.", no_args_is_help=True, rich_markup_mode=None)
 
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its end.")]
 
 
 def register(tree: typer.Typer) -> None:
@@ -86,13 +86,14 @@ def list_jobs(
 ) -> None:
     """List jobs, newest first."""
     session = of(context)
-    which = JobFilter(session.flags.get("tenant"), flow, state, before, limit)
 
     async def work(engine: Engine) -> list[JobView]:
+        last = None if before is None else await control.find_job(engine.store, before)
+        which = JobFilter(session.flags.get("tenant"), flow, state, last, limit)
         return [view async for view in control.every_job(engine.store, which)]
 
     views = session.call(work)
-    session.answer([job_document(view) for view in views], lambda console: console.print(job_table(views)))
+    session.answer([job_document(view) for view in views], lambda console: print_jobs(console, views))
 
 
 @app.command()
@@ -101,8 +102,8 @@ def show(context: typer.Context, job: JobArgument) -> None:
     session = of(context)
 
     async def work(engine: Engine) -> tuple[JobView, list[Any]]:
-        view = await engine.job(job)
-        return view, [finish_document(finish) for finish in await engine.store.finishes(job)]
+        view = await engine.job(await control.find_job(engine.store, job))
+        return view, [finish_document(finish) for finish in await engine.store.finishes(view.id)]
 
     view, finishes = session.call(work)
     session.answer(job_document(view) | {"finish_lines": finishes}, lambda console: job_page(console, view, finishes))
@@ -119,14 +120,14 @@ def items(
     session = of(context)
 
     async def work(engine: Engine) -> list[ItemView]:
-        view = await engine.job(job)
+        view = await engine.job(await control.find_job(engine.store, job))
         if stage is not None:
             view.graph.position(stage)
         stages = [stage] if stage is not None else list(view.stages)
-        return [item async for item in control.every_item(engine, job, stages, limit)]
+        return [item async for item in control.every_item(engine, view.id, stages, limit)]
 
     found = session.call(work)
-    session.answer([item_document(item) for item in found], lambda console: console.print(item_table(found)))
+    session.answer([item_document(item) for item in found], lambda console: print_items(console, found))
 
 
 @app.command()
@@ -143,7 +144,8 @@ def watch(
 
     async def work(engine: Engine) -> JobView:
         async with asyncio.timeout(timeout_s):
-            return await follow(session, control.watch(engine.store, job), jsonl)
+            whole = await control.find_job(engine.store, job)
+            return await follow(session, control.watch(engine.store, whole), jsonl)
 
     try:
         view = session.call(work)
@@ -162,32 +164,37 @@ def cancel(
 ) -> None:
     """End what waits as cancelled; what is held may still finish within its hold time."""
     if item is None:
-        _steer(context, job, "cancelled", lambda engine: engine.cancel(job))
+        _steer(context, job, "cancelled", lambda engine, whole: engine.cancel(whole))
         return
     stage, _, seq = item.rpartition("/")
     if not stage or not seq.isdigit():
         raise CallerError(f"--item {item!r} is not STAGE/SEQ", f"headrace jobs items {job} lists them")
-    _steer(context, job, "cancelled", lambda engine: engine.cancel_item(job, stage, int(seq)))
+    _steer(context, job, "cancelled", lambda engine, whole: engine.cancel_item(whole, stage, int(seq)))
 
 
 @app.command()
 def pause(context: typer.Context, job: JobArgument) -> None:
     """Grant nothing of this job until it is resumed."""
-    _steer(context, job, "paused", lambda engine: engine.pause(job))
+    _steer(context, job, "paused", lambda engine, whole: engine.pause(whole))
 
 
 @app.command()
 def resume(context: typer.Context, job: JobArgument) -> None:
     """Undo a pause."""
-    _steer(context, job, "resumed", lambda engine: engine.resume(job))
+    _steer(context, job, "resumed", lambda engine, whole: engine.resume(whole))
 
 
 def _steer(context: typer.Context, job: str, done: str, verb: Any) -> None:
     """A verb that is already true is no failure: the answer says whether this call changed anything."""
     session = of(context)
-    changed: bool = session.call(verb)
-    said = f"{job} {done}" if changed else f"{job} left as it was"
-    session.answer({"job": job, "changed": changed}, lambda console: console.print(said))
+
+    async def work(engine: Engine) -> tuple[str, bool]:
+        whole = await control.find_job(engine.store, job)
+        return whole, await verb(engine, whole)
+
+    whole, changed = session.call(work)
+    said = f"{whole} {done}" if changed else f"{whole} left as it was"
+    session.answer({"job": whole, "changed": changed}, lambda console: console.print(said))
 
 
 def _code(view: JobView) -> int:

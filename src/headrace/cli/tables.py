@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headrace.cli.documents import moment, payload_line
+from headrace.cli.documents import moment, payload_line, second
+from headrace.cli.lists import Column, print_list, short_ids
 from headrace.core.jobs import DeadView, ItemView, JobView
 from headrace.core.tally import Tally
 
@@ -37,14 +38,20 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def job_table(jobs: Sequence[JobView]) -> Table:
-    table = plain_table("job", "flow", "state", "done", "dead", "total", "submitted")
-    for job in jobs:
-        whole = sum(job.stages.values(), Tally())
-        word = "paused" if job.paused and job.ended_at is None else job.state.value
-        counts = (f"{whole.done:,}", f"{whole.dead:,}", f"{whole.total:,}")
-        table.add_row(job.id, escape(job.flow), state(word), *counts, moment(job.submitted_at))
-    return table
+def print_jobs(console: Console, jobs: Sequence[JobView]) -> None:
+    wholes = [sum(job.stages.values(), Tally()) for job in jobs]
+    words = ["paused" if job.paused and job.ended_at is None else job.state.value for job in jobs]
+    at = [job.submitted_at for job in jobs]
+    columns = [
+        Column("job", [job.id for job in jobs], short_ids([job.id for job in jobs])),
+        Column("flow", [escape(job.flow) for job in jobs]),
+        Column("state", [state(word) for word in words]),
+        Column("done", [f"{whole.done:,}" for whole in wholes]),
+        Column("dead", [f"{whole.dead:,}" for whole in wholes]),
+        Column("total", [f"{whole.total:,}" for whole in wholes]),
+        Column("submitted", [moment(each) or "" for each in at], [second(each) for each in at], spare=1),
+    ]
+    print_list(console, columns)
 
 
 def job_page(console: Console, job: JobView, finishes: Sequence[Mapping[str, Any]]) -> None:
@@ -52,27 +59,37 @@ def job_page(console: Console, job: JobView, finishes: Sequence[Mapping[str, Any
     console.print(f"[bold]{job.id}[/]  {escape(job.flow)}  {state(word)}  generation {job.generation}")
     key = f"  key {escape(job.key)}" if job.key else ""
     console.print(f"tenant {escape(job.tenant)}  priority {job.priority}  submitted {moment(job.submitted_at)}{key}")
-    console.print(stage_table(job.stages))
+    print_stages(console, job.stages)
     for finish in finishes:
         crossed = finish["crossed_at"]
         console.print(f"finish line of generation {finish['generation']}: {state(finish['state'])} at {crossed}")
 
 
-def stage_table(stages: Mapping[str, Tally]) -> Table:
-    table = plain_table("stage", "waiting", "held", "done", "dead", "cancelled", "total", "")
-    for name, tally in stages.items():
-        word = "closed" if tally.closed else "sealed" if tally.sealed else ""
-        counts = (tally.waiting, tally.held, tally.done, tally.dead, tally.cancelled, tally.total)
-        table.add_row(escape(name), *(f"{count:,}" for count in counts), word)
-    return table
+def print_stages(console: Console, stages: Mapping[str, Tally]) -> None:
+    tallies = list(stages.values())
+    columns = [
+        Column("stage", [escape(name) for name in stages], folds=True),
+        Column("waiting", [f"{tally.waiting:,}" for tally in tallies]),
+        Column("held", [f"{tally.held:,}" for tally in tallies]),
+        Column("done", [f"{tally.done:,}" for tally in tallies]),
+        Column("dead", [f"{tally.dead:,}" for tally in tallies]),
+        Column("cancelled", [f"{tally.cancelled:,}" for tally in tallies], spare=1),
+        Column("total", [f"{tally.total:,}" for tally in tallies]),
+        Column("", ["closed" if tally.closed else "sealed" if tally.sealed else "" for tally in tallies]),
+    ]
+    print_list(console, columns)
 
 
-def item_table(items: Sequence[ItemView]) -> Table:
-    table = plain_table("stage", "seq", "key", "state", "attempts", "payload")
-    for item in items:
-        cells = (escape(item.stage), str(item.seq), escape(item.key or ""), state(item.state), str(item.attempts))
-        table.add_row(*cells, escape(payload_line(item.payload)))
-    return table
+def print_items(console: Console, items: Sequence[ItemView]) -> None:
+    columns = [
+        Column("stage", [escape(item.stage) for item in items]),
+        Column("seq", [str(item.seq) for item in items]),
+        Column("key", [escape(item.key or "") for item in items], spare=1),
+        Column("state", [state(item.state) for item in items]),
+        Column("attempts", [str(item.attempts) for item in items]),
+        Column("payload", [escape(payload_line(item.payload)) for item in items], folds=True),
+    ]
+    print_list(console, columns)
 
 
 def dead_page(console: Console, dead: DeadView) -> None:
@@ -89,19 +106,20 @@ def dead_page(console: Console, dead: DeadView) -> None:
     console.print(dead.traceback or dead.error, markup=False, highlight=False, soft_wrap=True)
 
 
-def dead_table(letters: Sequence[DeadView]) -> Table:
-    table = plain_table("job", "stage", "seq", "key", "rule", "reason", "error", "attempts", "died", "fingerprint")
-    for dead in letters:
-        table.add_row(
-            dead.job,
-            escape(dead.stage),
-            str(dead.seq),
-            escape(dead.key or ""),
-            escape(dead.rule),
-            escape(dead.reason),
-            escape(dead.error.partition("\n")[0]),
-            str(dead.attempts),
-            moment(dead.died_at),
-            dead.fingerprint,
-        )
-    return table
+def print_letters(console: Console, letters: Sequence[DeadView]) -> None:
+    at = [dead.died_at for dead in letters]
+    # What a handler raised says as much as its reason, and more; some have died without.
+    errors = [dead.error.partition("\n")[0] or dead.reason for dead in letters]
+    columns = [
+        Column("job", [dead.job for dead in letters], short_ids([dead.job for dead in letters])),
+        Column("stage", [escape(dead.stage) for dead in letters]),
+        Column("seq", [str(dead.seq) for dead in letters]),
+        Column("key", [escape(dead.key or "") for dead in letters], spare=2),
+        Column("rule", [escape(dead.rule) for dead in letters]),
+        Column("reason", [escape(dead.reason) for dead in letters], spare=4, folds=True),
+        Column("error", [escape(error) for error in errors], folds=True),
+        Column("attempts", [str(dead.attempts) for dead in letters], spare=3),
+        Column("died", [moment(each) or "" for each in at], [second(each) for each in at], spare=1),
+        Column("fingerprint", [dead.fingerprint for dead in letters], spare=5),
+    ]
+    print_list(console, columns)

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     context: typer.Context,
-    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Only this job.")] = None,
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Only this job: its id, or its end.")] = None,
 ) -> int:
     """Recount every job from its items.
 
@@ -31,7 +31,7 @@ def verify(
 
     async def work(engine: Engine) -> list[control.Verified]:
         if job is not None:
-            return [await control.verify(engine.store, job)]
+            return [await control.verify(engine.store, await control.find_job(engine.store, job))]
         which = JobFilter(tenant=session.flags.get("tenant"), limit=0)
         return [result async for result in control.verify_all(engine.store, which)]
 

@@ -65,13 +65,15 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs; empty means all. `before` is the id of the last job of the page before (newest first)."""
+    """Which jobs; empty means all. `before` is the id of the last job of the page before (newest first), `part` the
+    beginning or the end of an id."""
 
     tenant: str | None = None
     flow: str | None = None
     state: JobState | None = None
     before: str | None = None
     limit: int = 50
+    part: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,18 @@ class InspectingContract:
         await bench.accept(await bench.claim("read", room=1), [], dead=(died(0),))
         assert [letter.payload for letter in await bench.store.dead(DeadFilter())] == [b"read-1", b"read-0"]
 
+    async def test_a_job_is_found_by_the_beginning_or_the_end_of_its_id(self, bench: Bench) -> None:
+        jobs = [await bench.submit(PLAIN, {"read": 1}) for _ in range(2)]
+        ends = [job[-1:] for job in jobs]
+
+        async def found(part: str) -> list[str]:
+            return [view.id for view in await bench.store.jobs(JobFilter(part=part))]
+
+        assert await found(jobs[0]) == [jobs[0]]
+        assert await found(jobs[0][:-1]) == [job for job in jobs[::-1] if job.startswith(jobs[0][:-1])]
+        assert await found(ends[1]) == [job for job in jobs[::-1] if job.endswith(ends[1])]
+        assert await found("%") == await found("no such") == []
+
     async def test_live_workers_are_listed_with_what_they_hold(self, bench: Bench) -> None:
         await bench.submit(PLAIN, {"read": 4})
         claims = [await bench.claim("read", room=1, worker="worker-1") for _ in range(2)]

@@ -6,6 +6,7 @@ SELECT id, tenant, flow, state, generation, priority, paused, extract(epoch FROM
  WHERE (%(job)b::text IS NULL OR id = %(job)b) AND (%(tenant)b::text IS NULL OR tenant = %(tenant)b)
    AND (%(flow)b::text IS NULL OR flow = %(flow)b) AND (%(state)b::text IS NULL OR state = %(state)b)
    AND (%(before)b::text IS NULL OR id < %(before)b)
+   AND (%(part)b::text IS NULL OR starts_with(id, %(part)b) OR right(id, length(%(part)b)) = %(part)b)
  ORDER BY id DESC LIMIT %(limit)b
 
 -- tallies

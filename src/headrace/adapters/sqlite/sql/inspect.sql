@@ -8,6 +8,7 @@ SELECT id, tenant, flow, state, generation, priority, paused, submitted_at, ende
 SELECT id, tenant, flow, state, generation, priority, paused, submitted_at, ended_at, key, graph FROM headrace_job
  WHERE (:tenant IS NULL OR tenant = :tenant) AND (:flow IS NULL OR flow = :flow)
    AND (:state IS NULL OR state = :state) AND (:before IS NULL OR id < :before)
+   AND (:part IS NULL OR substr(id, 1, length(:part)) = :part OR substr(id, -length(:part)) = :part)
  ORDER BY id DESC LIMIT :limit
 
 -- tally_open
