@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from headrace.cli.failures import Exit as Exit
     from headrace.cli.frames import frame_commands as frame_commands
     from headrace.cli.frames import main as main
+    from headrace.cli.lists import Column as Column
+    from headrace.cli.lists import print_list as print_list
     from headrace.cli.receipts import answer_receipt as answer_receipt
     from headrace.cli.session import Session as Session
     from headrace.cli.session import of as of
@@ -33,6 +35,7 @@ _NAMES = {
     "headrace.cli.failures": ("Exit",),
     "headrace.cli.session": ("Session", "of"),
     "headrace.cli.tables": ("plain_table",),
+    "headrace.cli.lists": ("Column", "print_list"),
     "headrace.core.checks": ("Check", "bad", "fine", "warning"),
     "headrace.cli.doctor": ("answer_checks",),
     "headrace.cli.receipts": ("answer_receipt",),

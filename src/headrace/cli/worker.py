@@ -86,7 +86,7 @@ class Waiting:
         self._names, self._say = flows, say
         self._said = ""
         self._known: set[tuple[str, str]] | None = None
-        self._looked_at = -STUCK_LOOK_S
+        self._looked_at = RealClock().monotonic()
         self._stuck = False
         self.left: list[control.Unwanted] = []
 

@@ -80,15 +80,19 @@ def projects(
     shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
 
     def show(console: Any) -> None:
-        from headrace.commands import plain_table
+        from headrace.commands import Column, print_list
 
-        table = plain_table("project", "status", "posts", "failed", "failed tasks", "created")
-        for row in shown["items"]:
-            seen = row["progress"]
-            done, failed = f"{seen['processed']:,} / {seen['total']:,}", f"{seen['errors']:,}"
-            tasks = f"{row['failed_tasks']:,}"
-            table.add_row(row["project_id"], row["status"], done, failed, tasks, str(row["created_at"])[:19])
-        console.print(table)
+        rows = shown["items"]
+        seen = [row["progress"] for row in rows]
+        columns = [
+            Column("project", [row["project_id"] for row in rows]),
+            Column("status", [row["status"] for row in rows]),
+            Column("posts", [f"{each['processed']:,} / {each['total']:,}" for each in seen]),
+            Column("failed", [f"{each['errors']:,}" for each in seen]),
+            Column("failed tasks", [f"{row['failed_tasks']:,}" for row in rows], spare=2),
+            Column("created", [str(row["created_at"])[:19] for row in rows], spare=1),
+        ]
+        print_list(console, columns)
 
     session.answer(shown, show)
 

@@ -183,14 +183,17 @@ def _show_counts(console: Any, found: list[LetterCount]) -> None:
 def _show_letters(console: Any, found: list[Letter]) -> None:
     from rich.markup import escape
 
-    from headrace.commands import plain_table
+    from headrace.commands import Column, print_list
 
-    table = plain_table("letter", "task", "reason", "rule", "died", "error")
-    for each in found:
-        died = each.created_at.isoformat(timespec="seconds")
-        told = map(escape, (each.reason, each.rule_id or "", died, each.error_msg or ""))
-        table.add_row(str(each.id), str(each.task_id or ""), *told)
-    console.print(table)
+    columns = [
+        Column("letter", [str(each.id) for each in found]),
+        Column("task", [str(each.task_id or "") for each in found], spare=2),
+        Column("reason", [escape(each.reason) for each in found]),
+        Column("rule", [escape(each.rule_id or "") for each in found]),
+        Column("died", [each.created_at.isoformat(timespec="seconds") for each in found], spare=1),
+        Column("error", [escape(each.error_msg or "") for each in found], folds=True),
+    ]
+    print_list(console, columns)
 
 
 def _show_letter(console: Any, document: dict[str, Any]) -> None:
