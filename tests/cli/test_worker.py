@@ -227,7 +227,7 @@ async def test_one_document_is_all_that_a_worker_prints(
     (here / "app.py").write_text(APP.replace("    if what", "    print('talk')\n    if what", 1))
     await submit(here, "crash", "quick")
     worked = headrace_process("worker", "app:flow", "--until-idle", "--hold-s", "1", "--json")
-    assert json.loads(worked.stdout) == {"exit_code": 0, "restarts": 1, "kills": 1, "frozen": 0}
+    assert json.loads(worked.stdout) == {"exit_code": 0, "restarts": 1, "kills": 1, "frozen": 0, "still": 0}
     assert "talk" in worked.stderr
 
 

@@ -19,7 +19,7 @@ from headrace.cli.flows import load_flows
 from headrace.core.errors import RESTORE, StoreReplaced
 from headrace.core.redaction import redacted
 from headrace.runtime.flow import Flow
-from headrace.runtime.programs import STORE_VARIABLE, die_with_parent, tell_ready
+from headrace.runtime.programs import REPORT_S, STORE_VARIABLE, die_with_parent, tell_ready
 from headrace.runtime.seams import Seams
 from headrace.runtime.supervisor import MADE_VARIABLE
 from headrace.runtime.worker import Worker
@@ -50,7 +50,8 @@ async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
         raise StoreReplaced(f"{redacted(url)} was deleted under the workers that have it open", RESTORE)
     store = await open_store(url)
     try:
-        worker = Worker(store, flows, Seams(), WorkerOptions(hold_s=hold_s))
+        seams = Seams()
+        worker = Worker(store, flows, seams, WorkerOptions(hold_s=hold_s))
         loop = asyncio.get_running_loop()
         asked: list[int] = []
 
@@ -60,8 +61,12 @@ async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
 
         loop.add_signal_handler(signal.SIGTERM, term)
         loop.add_signal_handler(signal.SIGINT, worker.stop_now)
-        tell_ready()
-        await worker.run()
+        report = tell_ready()
+        reports = seams.threads.beat(REPORT_S, lambda: report(worker.still_s()))
+        try:
+            await worker.run()
+        finally:
+            reports.stop()
     finally:
         await store.close()
 

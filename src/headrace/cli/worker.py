@@ -25,7 +25,7 @@ from headrace.wiring import StoreKind, open_store, parse, watched
 
 STUCK_LOOK_S = 1.0
 # Always all of them, so that a script finds the same keys.
-COUNTED = ("restarts", "kills", "frozen")
+COUNTED = ("restarts", "kills", "frozen", "still")
 
 
 def register(app: typer.Typer) -> None:

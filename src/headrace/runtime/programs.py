@@ -1,7 +1,8 @@
 """A program that somebody keeps running, and how it and its parent talk.
 
 The parent tells a child its process id, so that the child can end with it, and a pipe, by which the child says that it
-is ready, and where. Both are variables of the environment; a child calls `die_with_parent` and `tell_ready`.
+is ready, and where. Both are variables of the environment; a child calls `die_with_parent` and `tell_ready`. A worker
+goes on to say by the same pipe for how long it has not got on, because nobody else can know.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ READY_VARIABLE, PARENT_VARIABLE = "HEADRACE_READY_FD", "HEADRACE_PARENT"
 STORE_VARIABLE = "HEADRACE_STORE"
 WORDS_BYTES_MAX = 4_096
 LINE_BYTES_MAX = 65_536
+REPORT_S = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -45,13 +47,15 @@ def worker_program(
 
 @dataclass(slots=True)
 class Child:
-    """One process of a program; `ready` becomes what it said when it was ready, or None if it never was."""
+    """One process of a program; `ready` becomes what it said when it was ready, or None if it never was. `still_s` is
+    for how long it has not got on, as it says itself."""
 
     program: Program
     process: asyncio.subprocess.Process
     started_at: float
     ready: asyncio.Future[str | None] = field(repr=False)
     lines: asyncio.Task[None] | None = field(default=None, repr=False)
+    still_s: float = 0.0
 
     @property
     def pid(self) -> int:
@@ -89,26 +93,29 @@ async def start(program: Program, now: float, variables: Mapping[str, str]) -> C
         )
     finally:
         os.close(writing)
-    child = Child(program, process, now, _ready(reading))
+    child = Child(program, process, now, asyncio.get_running_loop().create_future())
+    _listen(child, reading)
     if program.lines is not None and process.stdout is not None:
         child.lines = asyncio.ensure_future(_pass_on(process.stdout, program.lines))
     return child
 
 
-def _ready(reading: int) -> asyncio.Future[str | None]:
-    """What the other end of the pipe says before it closes."""
+def _listen(child: Child, reading: int) -> None:
+    """Hear what a child says until it closes its end: a line when it is ready, and then for how many seconds it is
+    still."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[str | None] = loop.create_future()
 
     def heard() -> None:
-        loop.remove_reader(reading)
-        said = os.read(reading, WORDS_BYTES_MAX)
-        os.close(reading)
-        if not ready.done():
-            ready.set_result(said.decode(errors="replace") if said else None)
+        lines = os.read(reading, WORDS_BYTES_MAX).decode(errors="replace").splitlines()
+        if not lines:
+            loop.remove_reader(reading)
+            os.close(reading)
+        if not child.ready.done():
+            child.ready.set_result(lines.pop(0) if lines else None)
+        if lines:
+            child.still_s = float(lines[-1])
 
     loop.add_reader(reading, heard)
-    return ready
 
 
 async def _pass_on(stream: asyncio.StreamReader, lines: Callable[[str], None]) -> None:
@@ -135,13 +142,20 @@ def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
         os._exit(1)
 
 
-def tell_ready(words: str = "ready") -> None:
-    """Called by a child: it has what it needs and begins to work; `words` may say where."""
-    descriptor = os.environ.pop(READY_VARIABLE, "")
-    if descriptor:
+def tell_ready(words: str = "ready") -> Callable[[float], None]:
+    """Called by a child: it has what it needs and begins to work; `words`, a line, may say where. A worker reports with
+    the answer, from any thread, for how many seconds it has not got on."""
+    descriptor = int(os.environ.pop(READY_VARIABLE, "-1"))
+
+    def say(line: str) -> None:
+        # Nobody listens to a process that was started by hand, and a parent may have heard enough.
         with contextlib.suppress(OSError):
-            os.write(int(descriptor), words.encode()[:WORDS_BYTES_MAX])
-            os.close(int(descriptor))
+            os.write(descriptor, line.encode()[: WORDS_BYTES_MAX - 1] + b"\n")
+
+    if descriptor >= 0:
+        os.set_inheritable(descriptor, False)
+        say(words)
+    return lambda still_s: say(f"{still_s:.1f}")
 
 
 def ending(code: int) -> str:

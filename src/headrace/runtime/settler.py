@@ -35,6 +35,7 @@ class Outage:
         self._yard, self._pauses = yard, Pauses(yard.seams.chance)
 
     async def wait(self, event: str, error: BaseException) -> None:
+        self._yard.moved()
         self._yard.observer.event(event, error=type(error).__name__, detail=str(error))
         await asyncio.sleep(self._pauses.next_s())
 
@@ -140,6 +141,7 @@ class Settler:
         self._on_drop(batch[0], "unsettleable")
 
     def _answered(self, work: Slice, answer: Settled) -> None:
+        self._yard.moved()
         if not answer.accepted:
             self._not_accepted(work, answer)
             return

@@ -1,8 +1,12 @@
 """One parent and its processes: workers, services, whatever is kept running.
 
 The parent runs no handler and keeps no account: it starts children, starts them again when they die, passes signals on,
-and kills a child that is frozen inside a write of a SQLite store, because such a child stops everybody. A child that
-dies costs its claims some time and nothing else, so killing is always safe.
+and kills a child that is frozen inside a write of a SQLite store, because such a child stops everybody. It also kills a
+worker that says of itself that it does not get on. A child that dies costs its claims some time and nothing else, so
+killing is always safe.
+
+A worker that says nothing is left alone. It may hold the interpreter in a long call of foreign code, which is work; if
+it is frozen, its claims run out and others go on with them.
 
 What does not heal by itself is not tried again and again. The first worker starts alone; if it cannot work at all (a
 module that does not import, a store that does not answer) there is one message and no loop of restarts. Programs of a
@@ -30,6 +34,8 @@ RESTARTS = Backoff(0.1, 2.0, jitter=0.0)
 STEADY_S = 2.0
 KILL_AFTER_S = 1.5
 IDLE_LOOK_S = 0.2
+# An idle worker asks its store every second. A store may be slow for a while, and starting all anew would not help it.
+STILL_S_MAX = 60.0
 # A child that ends with this before it is ready was started wrongly, and starting it again changes nothing.
 USAGE = 2
 # A child that ends with this found no server; it may be there in a minute.
@@ -46,7 +52,7 @@ class Plan:
 
     `writer` is the side file whose lock a SQLite store's writer holds. `check_store` raises `StoreReplaced` if the
     store is not the one that it was when it was first asked with a child at work. Pauses between restarts grow while a
-    child lives for less than `steady_s`.
+    child lives for less than `steady_s`. A worker may say for `still_s_max` that it does not get on.
     """
 
     programs: tuple[Program, ...]
@@ -57,6 +63,7 @@ class Plan:
     restarts: Backoff = RESTARTS
     steady_s: float = STEADY_S
     patient: bool = False
+    still_s_max: float = STILL_S_MAX
 
 
 class Supervisor:
@@ -93,7 +100,7 @@ class Supervisor:
 
     async def run(self, ended: Callable[[], Awaitable[bool]] | None = None) -> int:
         """Until a drain (or until `ended` says so): 0. If the first child cannot work: its exit code."""
-        others = [asyncio.ensure_future(self._watch_writer()), asyncio.ensure_future(self._watch_end(ended))]
+        others = [asyncio.ensure_future(self._watch_children()), asyncio.ensure_future(self._watch_end(ended))]
         try:
             await self._keep_all()
         finally:
@@ -240,8 +247,8 @@ class Supervisor:
             if not self._stopping.is_set():
                 self.drain()
 
-    async def _watch_writer(self) -> None:
-        """Kill a child of ours that has been inside one write for a third of the hold time."""
+    async def _watch_children(self) -> None:
+        """Kill a child of ours that has been inside one write for a third of the hold time, or that does not get on."""
         limit_s = self._plan.hold_s / 3
         while True:
             await asyncio.sleep(min(1.0, limit_s / 4))
@@ -251,6 +258,12 @@ class Supervisor:
                 self.counts["frozen"] += 1
                 self._say(f"worker {holder} is frozen inside a write and stops the others: killed")
                 children[holder].send(signal.SIGKILL)
+            for child in children.values():
+                if child.still_s > self._plan.still_s_max:
+                    self.counts["still"] += 1
+                    self._say(f"worker {child.pid} has claimed and settled nothing for {child.still_s:.0f} s: killed")
+                    child.still_s = 0.0
+                    child.send(signal.SIGKILL)
 
     def _side_files(self, pids: Iterable[int]) -> set[Path]:
         """That of the store, and where the system tells it those of SQLite sinks that the children have open."""

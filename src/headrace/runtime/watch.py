@@ -20,6 +20,7 @@ class Watch:
     def __init__(self, yard: Yard, crews: Sequence[Crew], settler: Settler, drop: Callable[[Slice, str], None]) -> None:
         self._yard, self._crews, self._settler, self._drop = yard, crews, settler, drop
         shortest = min([crew.stage.timeout_s for crew in crews], default=TICK_S_MAX)
+        self.looked_at = yard.now()
         hold_s, grace_s = yard.options.hold_s, yard.options.grace_s
         self._tick_s = max(TICK_S_MIN, min(TICK_S_MAX, hold_s / 40, shortest / 4, grace_s / 2))
 
@@ -35,6 +36,7 @@ class Watch:
         return bool(self._yard.held) or any(crew.handling for crew in self._crews)
 
     def look(self, now: float) -> None:
+        self.looked_at = now
         for work in list(self._yard.held.values()):
             if now >= work.good_until - self._yard.margin_s:
                 self._drop(work, "not_renewed")

@@ -94,6 +94,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         unsubscribe = self._store.on_wake(self._ring)
         self._heart.start()
+        self._yard.moved()
         services = [
             self._serve(self._claim_for_ever()),
             self._serve(self._settler.run()),
@@ -147,6 +148,19 @@ class Worker:
         for crew in self._crews.values():
             crew.interrupt(Why.STOP)
 
+    def still_s(self) -> float:
+        """For how long it has not got on, though it could; any thread may ask.
+
+        It gets on while the store answers, or fails to: a worker with a free lane asks it all the time. It also does
+        while a handler runs, for as long as it may: then the watch ends it, unless the event loop itself is stuck.
+        """
+        yard, stages = self._yard, [crew.stage for crew in self._crews.values()]
+        if any(lane.handling for crew in self._crews.values() for lane in tuple(crew.lanes)):
+            since, patience_s = max(yard.moved_at, self._watch.looked_at), max(stage.timeout_s for stage in stages)
+        else:
+            since, patience_s = yard.moved_at, max(stage.batch_wait_s for stage in stages)
+        return max(0.0, yard.now() - since - patience_s)
+
     def _ring(self) -> None:
         """Work may be available; called from any thread."""
         self._from_outside(self._yard.ring)
@@ -197,6 +211,7 @@ class Worker:
                     raise
                 await outage.wait("store.failing", error)
                 continue
+            yard.moved()
             outage.reset()
             granted = {(claim.flow, claim.stage) for claim in grant.claims}
             dry = {(want.flow, want.stage) for want in wants} - granted

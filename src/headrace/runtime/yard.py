@@ -63,6 +63,7 @@ class Yard:
         "dry",
         "failure",
         "held",
+        "moved_at",
         "observer",
         "options",
         "outages",
@@ -88,9 +89,14 @@ class Yard:
         self.draining = self.stopping = self.over = False
         self.failure: BaseException | None = None
         self.turn_until = 0.0
+        # When the store last answered, or failed to: a worker that gets on hears of it all the time.
+        self.moved_at = self.now()
 
     def now(self) -> float:
         return self.seams.clock.monotonic()
+
+    def moved(self) -> None:
+        self.moved_at = self.now()
 
     async def next_turn(self) -> None:
         """Let everybody else run. The turn is shared: however many lanes there are, the loop is back every few ms."""
