@@ -9,6 +9,7 @@ from headrace.core.errors import Busy as Busy
 from headrace.core.errors import CallerError as CallerError
 from headrace.core.errors import ClaimLost as ClaimLost
 from headrace.core.errors import Conflict as Conflict
+from headrace.core.errors import HandlersHang as HandlersHang
 from headrace.core.errors import HeadraceError as HeadraceError
 from headrace.core.errors import InvalidFlow as InvalidFlow
 from headrace.core.errors import InvalidPayload as InvalidPayload
@@ -46,6 +47,7 @@ __all__ = [
     "StoreFull",
     "StoreReplaced",
     "PortTaken",
+    "HandlersHang",
     "MissingExtra",
     "TryAgain",
     "Unknown",

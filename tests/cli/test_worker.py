@@ -240,3 +240,35 @@ async def test_waiting_for_idleness_ends_where_nobody_has_the_handler(
     assert worked.returncode == 1
     assert f"1 jobs stay open: no handler here for slow/work (the first job is {job})" in worked.stderr
     assert "start a worker with the code that submitted them" in worked.stderr
+
+
+HANGS = """
+import os, threading
+import headrace
+
+flow = headrace.Flow("slow")
+
+
+@flow.stage(concurrency=1, timeout_s=0.2, retry=headrace.backoff(1), tolerate=1)
+def work(what: str) -> None:
+    if what == "hang":
+        threading.Event().wait()
+"""
+
+
+async def test_a_child_whose_threads_hang_is_replaced(headrace_process: Command, here: Path) -> None:
+    (here / "app.py").write_text(HANGS)
+    async with headrace.connect(str(here / "headrace.db")) as engine:
+        flow = headrace.Flow("slow")
+
+        @flow.stage(tolerate=1)
+        async def work(what: str) -> None: ...
+
+        job = await engine.submit_many(flow, ["hang", "quick", "quick"])
+    worked = headrace_process("worker", "app:flow", "--until-idle", "--hold-s", "2")
+    assert worked.returncode == 0, worked.stderr
+    assert "thread.hung" in worked.stderr
+    assert "1 handlers in threads did not end after their timeout" in worked.stderr
+    assert "ended with exit code 1; another one starts" in worked.stderr
+    view, _ = await look(here, job)
+    assert (view.state, view.stages["work"].done, view.stages["work"].dead) == (headrace.JobState.FINISHED, 2, 1)

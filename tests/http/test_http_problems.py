@@ -34,6 +34,7 @@ STATUSES = [
     (errors.UnsafeStore, 500, "misconfigured"),
     (errors.StoreReplaced, 500, "misconfigured"),
     (errors.PortTaken, 500, "misconfigured"),
+    (errors.HandlersHang, 500, "misconfigured"),
     (errors.MissingExtra, 500, "misconfigured"),
     (errors.StoreFull, 503, "no-room"),
     (errors.Unreachable, 503, "unreachable"),

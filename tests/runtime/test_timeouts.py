@@ -144,7 +144,7 @@ async def test_a_handler_that_goes_on_after_its_claim_was_lost_loses_its_lane(be
 async def test_a_thread_that_hangs_is_left_behind(bench: Bench) -> None:
     flow, release, refused = Flow("digest"), threading.Event(), threading.Event()
 
-    @flow.stage(feeds="two", timeout_s=0.05, retry=ONCE, concurrency=1, tolerate=1)
+    @flow.stage(feeds="two", timeout_s=0.05, retry=ONCE, concurrency=2, tolerate=1)
     def one(number: int, out: Out) -> None:
         if number == 0:
             release.wait()

@@ -17,6 +17,7 @@ HeadraceError
 │   │   └── StoreReplaced        the open file was deleted or replaced
 │   ├── StoreFull *          no room: nothing was acknowledged
 │   ├── PortTaken            an address that cannot be listened on
+│   ├── HandlersHang         too many threads whose handlers do not end
 │   └── MissingExtra         a part that is not installed
 └── TryAgain *           nobody: the same call again is right
     ├── Unknown *            sent, but the answer was lost: send the same write again
@@ -115,6 +116,10 @@ class StoreFull(OperatorError):
 
 class PortTaken(OperatorError):
     """An address that cannot be listened on."""
+
+
+class HandlersHang(OperatorError):
+    """Too many handlers in threads did not end after their timeout: a new process is needed."""
 
 
 class MissingExtra(OperatorError):

@@ -48,9 +48,14 @@ class Crew:
         return [sink.revoke for sink in self.stage.sinks]
 
     @property
-    def handling(self) -> int:
-        """How many lanes run a handler."""
-        return sum(lane.handling for lane in self.lanes)
+    def busy(self) -> int:
+        """How many lanes run a handler, or wait for the thread of one that was given up."""
+        return sum(lane.handling or lane.waiting for lane in self.lanes)
+
+    @property
+    def hung(self) -> int:
+        """How many threads did not end in the time that their handlers had."""
+        return sum(lane.hung for lane in self.lanes)
 
     @property
     def unstarted(self) -> int:
@@ -62,7 +67,7 @@ class Crew:
         if not self.breaker.closed:
             tried = self.breaker.trial in self.yard.held
             return None if tried or self.breaker.open_at(self.yard.now()) else Want(stage.flow, stage.name, 1, 1)
-        free = stage.concurrency - self.handling
+        free = stage.concurrency - self.busy
         ahead = int(self._pace * AHEAD_S) if self._pace is not None else 0
         target = min(self._size, free * stage.batch + ahead)
         if self._item_bytes:
@@ -155,7 +160,7 @@ class Crew:
 
     def wake(self) -> None:
         """One lane more. Each wakes the next as it finds work, so a slice that one lane can eat wakes no crowd."""
-        if not self._has_work():
+        if not self._has_work() or len(self.lanes) - len(self._resting) >= self.stage.concurrency:
             return
         while self._resting:
             rest = self._resting.pop()
@@ -179,7 +184,7 @@ class Crew:
         """Start the next item of a slice in a lane of its own: if it never ends, only that lane is lost."""
         work.stop = work.next + 1
         lane = self._item_lane()
-        self._start(lane, lane.work(work))
+        self._start(lane, lane.once(lane.work(work)))
 
     def _start(self, lane: Lane, work: Coroutine[Any, Any, None]) -> None:
         self.lanes.add(lane)
@@ -206,6 +211,8 @@ class Crew:
     def watch(self, now: float) -> None:
         """Time out what takes too long, and give up lanes whose handler does not end when it is cancelled."""
         for lane in list(self.lanes):
+            if lane.waiting and not lane.hung and now - lane.since >= self.stage.timeout_s + self.yard.options.grace_s:
+                self._count_hung(lane)
             if not lane.handling or lane.settling:
                 continue
             if lane.why is not None:
@@ -215,6 +222,12 @@ class Crew:
                 lane.seen, lane.since = lane.mark, now
             elif now - lane.since >= self.stage.timeout_s:
                 lane.interrupt(Why.TIMEOUT)
+
+    def _count_hung(self, lane: Lane) -> None:
+        lane.hung, stage = True, self.stage
+        self.yard.observer.event(
+            "thread.hung", flow=stage.flow, stage=stage.name, hung=self.hung, concurrency=stage.concurrency
+        )
 
     def _abandon(self, lane: Lane) -> None:
         """Go on without a handler that does not end."""

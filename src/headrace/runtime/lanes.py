@@ -8,7 +8,7 @@ the watch notes the outcome, and nothing of what the lane says later counts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ class Lane:
         "call",
         "context",
         "crew",
+        "hung",
         "interrupted_at",
         "out",
         "place",
@@ -41,6 +42,7 @@ class Lane:
         "settling",
         "since",
         "task",
+        "thread",
         "why",
     )
 
@@ -54,13 +56,38 @@ class Lane:
         self.since = 0.0
         self.seen: tuple[object, ...] = ()
         self.task: asyncio.Task[None] | None = None
+        self.thread: Future[Any] | None = None
+        # Its thread has not ended in the time that its handler had, and was counted.
+        self.hung = False
         self._renew_place()
 
     async def run(self) -> None:
         """Work for as long as there is any, rest in between."""
         while not self.abandoned:
+            await self._thread_ended()
             if not await self._turn():
                 await self.crew.rest()
+
+    async def once(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do one piece of work."""
+        await work
+        await self._thread_ended()
+
+    async def _thread_ended(self) -> None:
+        """Nobody can stop a thread. One that goes on after its handler was given up keeps its lane busy until it ends,
+        so that there are never more handlers at work than the stage may have."""
+        if not self.waiting or self.thread is None:
+            return
+        ended = asyncio.wrap_future(self.thread)
+        try:
+            await asyncio.wait([ended])
+        finally:
+            # A thread that outlives the loop must not try to tell it.
+            ended.cancel()
+        if not ended.cancelled():
+            ended.exception()
+        self.thread, self.hung = None, False
+        self.crew.yard.bell.set()
 
     async def _turn(self) -> bool:
         """Do what there is to do; False if there is nothing."""
@@ -77,7 +104,7 @@ class Lane:
         self.call: Callable[[Any], Awaitable[Any]] = bound if shape.awaits else partial(self._in_thread, bound)
 
     async def _in_thread(self, bound: Callable[[Any], Any], item: Any) -> Any:
-        answer = self.crew.yard.seams.threads.run(partial(_guarded, bound, item))
+        answer = self.thread = self.crew.yard.seams.threads.run(partial(_guarded, bound, item))
         try:
             return await asyncio.wrap_future(answer)
         except asyncio.CancelledError:
@@ -93,6 +120,11 @@ class Lane:
     @property
     def handling(self) -> bool:
         return self.place.index >= 0
+
+    @property
+    def waiting(self) -> bool:
+        """Its handler was given up, and the thread of it goes on."""
+        return not self.handling and self.thread is not None and not self.thread.done()
 
     def interrupt(self, why: Why) -> None:
         """Cancel the handler that runs; it has `grace_s` to end."""
@@ -178,7 +210,7 @@ class ItemLane(Lane):
                             await yard.next_turn()
                         continue
                     goes_on = await self._ended(work, index, answer, raised=False)
-                if not goes_on:
+                if not goes_on or self.waiting:
                     return
                 place, call = self._enter(work)
                 await self._next_turn()

@@ -48,7 +48,7 @@ class ListCrew(Crew):
         if index not in work.wrong:
             work.busy = 1 << index
             lane = self._list_lane()
-            self._start(lane, lane.handle([(work, index)]))
+            self._start(lane, lane.once(lane.handle([(work, index)])))
 
     def interrupt(self, why: Why, work: Slice | None = None) -> None:
         super().interrupt(why, work)

@@ -23,6 +23,8 @@ _WORRYING = frozenset(
         "sink.failing",
         "sink.recovered",
         "store.failing",
+        "thread.hung",
+        "worker.gave_up",
     }
 )
 

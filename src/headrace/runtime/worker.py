@@ -31,7 +31,7 @@ from headrace.runtime.seams import Seams
 from headrace.runtime.settler import Outage, Settler
 from headrace.runtime.slices import Slice
 from headrace.runtime.sweeper import sweep_for_ever
-from headrace.runtime.watch import Watch
+from headrace.runtime.watch import Ends, Watch
 from headrace.runtime.yard import Why, WorkerOptions, Yard
 
 WAIT_S_MIN = 0.01
@@ -61,8 +61,9 @@ class Worker:
         self._crews = {(stage.flow, stage.name): crew for stage, crew in self._make_crews(flows)}
         self._scheduler = Scheduler(store.schedules, flows, self.id, self._yard)
         self._heart = Heart(store, self.id, self._yard, self._lost)
-        self._watch = Watch(self._yard, list(self._crews.values()), self._settler, self._drop)
+        self._watch = Watch(self._yard, list(self._crews.values()), self._settler, Ends(self._drop, self._give_up))
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gave_up: HeadraceError | None = None
 
     def _make_crews(self, flows: Sequence[Flow]) -> list[tuple[Stage, Crew]]:
         for flow in flows:
@@ -120,8 +121,9 @@ class Worker:
     async def _until_over(self, claiming: asyncio.Task[None]) -> None:
         yard = self._yard
         await yard.until(lambda: yard.failure is not None or (yard.draining and claiming.done() and not yard.held))
-        if yard.failure is not None:
-            raise yard.failure
+        failure = yard.failure or self._gave_up
+        if failure is not None:
+            raise failure
 
     def _serve(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -147,6 +149,13 @@ class Worker:
         self.drain()
         for crew in self._crews.values():
             crew.interrupt(Why.STOP)
+
+    def _give_up(self, error: HeadraceError) -> None:
+        """Drain, and let `run` raise this error then."""
+        if self._gave_up is None:
+            self._gave_up = error
+            self.observer.event("worker.gave_up", detail=str(error))
+            self.drain()
 
     def still_s(self) -> float:
         """For how long it has not got on, though it could; any thread may ask.

@@ -175,7 +175,7 @@ class ForgetsLostHandlers(Worker):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._drop)
+        self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._watch._ends)
 
 
 class NoOutages(Outages):
