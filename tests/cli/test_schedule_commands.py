@@ -101,6 +101,18 @@ def test_a_worker_makes_the_fire_that_an_operator_asked_for(started: Started, an
     assert job["stages"]["greet"]["done"] == 2
 
 
+def test_doctor_names_a_schedule_that_nobody_fires(started: Started, answer: Answer) -> None:
+    def told() -> list[dict[str, str]]:
+        return [check for check in answer("doctor")["checks"] if check["name"] == "schedules"]
+
+    answer(*YEARLY)
+    (check,) = told()
+    assert check["state"] == "warning"
+    assert "no running worker has the flow 'greet' of yearly" in check["found"]
+    started("worker", "app:flow", "--hold-s", "2")
+    until(lambda: told()[0]["state"] == "ok", "a worker has the flow", 30.0)
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_a_table_keeps_its_words_whole(width: int) -> None:
     fire = FireView(1_794_830_400_000, FireOutcome.OVERLAPPED, "", "", False, 0.0)

@@ -242,12 +242,12 @@ async def test_a_schedule_submits_jobs_that_know_their_moment(tmp_path: Path) ->
     async with connect(f"sqlite:///{tmp_path}/jobs.db") as engine:
         async with engine.worker(flow):
             await eventually(lambda: len(seen) >= 2, "two moments fire")
-        (view,) = await engine.schedules.list()
+            assert [view.state for view in await engine.schedules.list()] == ["active"]
+        assert [view.state for view in await engine.schedules.list()] == ["no worker"]
         jobs = await engine.jobs(JobFilter(flow="seconds"))
     assert seen == sorted(set(seen))
     assert [moment.microsecond for moment in seen] == [0] * len(seen)
     assert seen[0].utcoffset() == timedelta(hours=7)
-    assert view.state == "active"
     first = seen[0].astimezone(ZoneInfo("UTC")).isoformat()
     assert jobs[-1].key == f"seconds@{first}"
 
@@ -282,3 +282,30 @@ async def test_a_program_adds_runs_pauses_and_removes(tmp_path: Path) -> None:
         assert sorted(seen) == ["by name", "hello"]
         (left,) = await engine.schedules.list()
         assert [fire.manual for fire in left.fires] == [True]
+
+
+async def test_of_two_workers_that_fire_each_tells_its_own(tmp_path: Path) -> None:
+    flow = ticking()
+    flow.every(timedelta(seconds=1))
+    async with connect(f"sqlite:///{tmp_path}/jobs.db") as engine:
+        async with engine.worker(flow) as one, engine.worker(flow) as two:
+            await eventually(lambda: _told(one) + _told(two) >= 3, "three moments fire")
+        (view,) = await engine.schedules.list()
+        jobs = await engine.jobs(JobFilter(flow="ticking"))
+    # What was under way when they stopped may be told by nobody.
+    assert len(jobs) - 2 <= _told(one) + _told(two) <= len(jobs)
+    assert view.missed == 0
+
+
+def _told(worker: Worker) -> int:
+    return worker.observer.counts["schedule.fired"]
+
+
+async def test_two_flows_that_declare_one_name_are_refused_when_the_second_worker_starts() -> None:
+    store = SqliteStore(InlineDatabase(), ManualClock())
+    await store.schedules.declare("w", ["ticking"], [MINUTELY])
+    other = ticking("other")
+    other.every("* * * * *", name="minutely")
+    with pytest.raises(Conflict, match="minutely") as refused:
+        await asyncio.wait_for(Worker(store, [other]).run(), 10.0)
+    assert "headrace schedules remove minutely" in refused.value.hint

@@ -17,10 +17,12 @@ from headrace.cli.failures import Exit
 from headrace.cli.session import Session, of
 from headrace.core.checks import Check, Health, bad, fine, warning
 from headrace.core.errors import CallerError, HeadraceError
+from headrace.core.schedules import FireOutcome, ScheduleView
 
 if TYPE_CHECKING:
     from headrace.core.jobs import WorkerView
     from headrace.ports.backend import Backend
+    from headrace.ports.parts import Parts
     from headrace.settings import Settings
 
 UNATTENDED_S = 60.0
@@ -108,7 +110,7 @@ def _frozen_writer(settings: Settings) -> Iterator[Check]:
         yield fine("writer", "nobody is stuck inside a write")
 
 
-async def _work(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
+async def _work(store: Parts, flows: Sequence[str]) -> AsyncIterator[Check]:
     listed = await store.workers()
     gone = [worker for worker in listed if _is_gone(worker)]
     workers = [worker for worker in listed if worker not in gone]
@@ -124,6 +126,8 @@ async def _work(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:
         yield fine("workers", "none, and no job is open")
     else:
         yield warning("workers", "none, and jobs are open", "headrace worker app:flow")
+    for check in _schedules(await store.schedules.look()):
+        yield check
     if flows:
         async for check in _handlers(store, flows):
             yield check
@@ -149,6 +153,25 @@ async def _unattended(store: Backend) -> AsyncIterator[Check]:
     for left in await control.unattended(store, RealClock().wall() - UNATTENDED_S):
         found = f"{left.waiting:,} items wait in {left.flow}/{left.stage} and nobody holds any"
         yield warning("stages", found, "do the workers have this flow? (items that are not due yet wait as well)")
+
+
+def _schedules(views: Sequence[ScheduleView]) -> Iterator[Check]:
+    """Schedules that do not fire though somebody may think so."""
+    troubled = False
+    for view in views:
+        name, last = view.schedule.name, view.fires[0] if view.fires else None
+        found, hint = "", f"headrace schedules remove {name}"
+        if view.state == "undeclared":
+            found = f"{name} is not declared any more and does not fire"
+        elif view.state == "no worker":
+            found, hint = f"no running worker has the flow {view.schedule.flow!r} of {name}", "headrace worker app:flow"
+        elif last is not None and last.outcome is FireOutcome.REFUSED:
+            found = f"{name} could not submit its last job: {last.reason}"
+        if found:
+            troubled = True
+            yield warning("schedules", found, hint)
+    if views and not troubled:
+        yield fine("schedules", f"{len(views):,}, and a worker has the flow of each")
 
 
 async def _handlers(store: Backend, flows: Sequence[str]) -> AsyncIterator[Check]:

@@ -21,6 +21,7 @@ from headrace.core.parcels import Parcel
 from headrace.core.schedules import (
     DueSchedule,
     Fire,
+    FireView,
     Firing,
     Schedule,
     chosen_moments,
@@ -75,15 +76,20 @@ class Scheduler:
         due = await self._schedules.due(flows)
         for each in due.schedules:
             firing = self.decide(each, due.now_ms)
-            fired = await self._schedules.fire(firing)
-            for view in fired:
-                fields = {"schedule": firing.name, "moment": moment_text(view.moment_ms), "job": view.job}
-                self._yard.observer.event("schedule.fired", outcome=str(view.outcome), **fields)
-            if firing.missed:
-                self._yard.observer.event("schedule.missed", schedule=firing.name, moments=firing.missed)
+            self._tell(firing, await self._schedules.fire(firing))
         if due.schedules:
             return AGAIN_S
         return LOOK_S_MAX if due.wait_s is None else min(due.wait_s, LOOK_S_MAX)
+
+    def _tell(self, firing: Firing, rows: Sequence[FireView]) -> None:
+        """What this worker did; the rows of others are theirs to tell."""
+        own = {fire.submission.job for fire in firing.fires if fire.submission is not None}
+        told = [row for row in rows if row.job in own or not row.job]
+        for row in told:
+            fields = {"schedule": firing.name, "moment": moment_text(row.moment_ms), "job": row.job}
+            self._yard.observer.event(f"schedule.{row.outcome}", **fields, reason=row.reason)
+        if firing.missed and (told or not firing.fires):
+            self._yard.observer.event("schedule.missed", schedule=firing.name, moments=firing.missed)
 
     def decide(self, due: DueSchedule, now_ms: int) -> Firing:
         """What becomes of the moments of a schedule up to now."""
