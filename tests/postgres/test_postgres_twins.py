@@ -89,6 +89,16 @@ TWINS = {
         {"(sum(s.dead) - sum(s.redriven))": "sum(s.dead)"},
         OperationsContract.test_a_job_leaves_failed_when_nothing_of_it_is_dead_any_more,
     ),
+    "a stop that nobody makes": Twin(
+        "advance",
+        {"counted.dead > 0 AND headrace.stops(stage)": "false"},
+        OperationsContract.test_a_cancelled_item_that_ends_its_chunk_lets_the_job_stop,
+    ),
+    "a job that stopped and waits for somebody": Twin(
+        "opens",
+        {" AND ((stage).kind = 1)": ""},
+        OperationsContract.test_nobody_is_waited_for_in_a_job_that_stopped,
+    ),
     "a share that nobody keeps to": Twin(
         "claim", {"workers > 1": "false"}, StoreContract.test_slices_leave_something_for_every_live_worker
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 
 from headrace.adapters.postgres import inspecting, ledger, submitting
 from headrace.adapters.postgres.calling import Graphs, one, rows
@@ -15,34 +15,32 @@ from headrace.core.events import check_event
 from headrace.core.graph import Kind
 from headrace.core.ledgers import insist
 
-After = Callable[[bool, Sequence[str]], Awaitable[None]]
+Ring = Callable[[bool], None]
 
 
 class PostgresInbox:
-    """`ports.outbox.Inbox` in one database. `after` does what follows a commit: it wakes, and stops jobs."""
+    """`ports.outbox.Inbox` in one database. `ring` wakes the idle after a commit."""
 
-    def __init__(self, lanes: Lanes, graphs: Graphs, after: After) -> None:
-        self._lanes, self._graphs, self._after = lanes, graphs, after
+    def __init__(self, lanes: Lanes, graphs: Graphs, ring: Ring) -> None:
+        self._lanes, self._graphs, self._ring = lanes, graphs, ring
 
     async def consume(self, subscription: str, event_id: str, consequence: Consequence) -> Consumed:
         for event in consequence.events:
             check_event(event)
 
-        def work(connection: Connection) -> tuple[Consumed, bool, list[str]]:
+        def work(connection: Connection) -> tuple[Consumed, bool]:
             with connection.transaction():
                 if not rows(connection, "inbox_insert", (subscription, event_id)):
-                    return Consumed(False), False, []
+                    return Consumed(False), False
                 return _apply(connection, self._graphs, event_id, consequence)
 
-        consumed, rang, stopping = await self._lanes.write(work)
-        await self._after(rang, stopping)
+        consumed, rang = await self._lanes.write(work)
+        self._ring(rang)
         return consumed
 
 
-def _apply(
-    connection: Connection, graphs: Graphs, event_id: str, consequence: Consequence
-) -> tuple[Consumed, bool, list[str]]:
-    rang, stopping = False, list[str]()
+def _apply(connection: Connection, graphs: Graphs, event_id: str, consequence: Consequence) -> tuple[Consumed, bool]:
+    rang = False
     submitted = []
     for submission in consequence.submissions:
         made, rung = submitting.submit(connection, submission)
@@ -50,18 +48,16 @@ def _apply(
         rang = rang or rung
     closed = []
     for job, stage in consequence.closes:
-        first, rung, stops = _close_external(connection, graphs, (job, stage), event_id)
+        first, rung = _close_external(connection, graphs, (job, stage), event_id)
         closed.append(first)
-        rang, stopping = rang or rung, stopping + stops
+        rang = rang or rung
     posted = tuple(insist(posting, ledger.post(connection, posting)) for posting in consequence.postings)
     told = bool(consequence.events) and any(add_events(connection, consequence.events))
     rang = rang or told or any(each.crossed for each in posted)
-    return Consumed(True, tuple(submitted), tuple(closed), posted), rang, stopping
+    return Consumed(True, tuple(submitted), tuple(closed), posted), rang
 
 
-def _close_external(
-    connection: Connection, graphs: Graphs, where: tuple[str, str], event_id: str
-) -> tuple[bool, bool, list[str]]:
+def _close_external(connection: Connection, graphs: Graphs, where: tuple[str, str], event_id: str) -> tuple[bool, bool]:
     job, stage = where
     found = rows(connection, "job_graph", (job,))
     if not found:
@@ -72,5 +68,5 @@ def _close_external(
         raise CallerError(f"stage {stage!r} is not external: its own items end it")
     first = None
     while first is None:
-        first, rang, stopping = one(connection, "close_external", (job, position, event_id))
-    return bool(first), bool(rang), list(stopping)
+        first, rang = one(connection, "close_external", (job, position, event_id))
+    return bool(first), bool(rang)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -22,20 +22,21 @@ from headrace.adapters.postgres.lanes import Lanes
 from headrace.adapters.postgres.lending import Lent, LentAsync, ended, lend
 from headrace.adapters.postgres.settling import values_of
 from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.stops import job_to_stop
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import CallerError, HeadraceError, Unknown
+from headrace.core.errors import CallerError, HeadraceError
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX, Terms
 
 MARGIN_S = 5.0
-After = Callable[[bool, Sequence[str]], Awaitable[None]]
+Ring = Callable[[bool], None]
 Status = pq.TransactionStatus
 
 
 class PostgresTransactions:
     """`ports.transactions.OpenTransactions` over a few lines of its own, opened when they are needed and kept."""
 
-    def __init__(self, url: str, lanes: Lanes, after: After) -> None:
-        self.url, self.after = url, after
+    def __init__(self, url: str, lanes: Lanes, ring: Ring) -> None:
+        self.url, self.ring = url, ring
         self._lanes = lanes
         self._idle: list[AsyncConnection] = []
         self._room = asyncio.Semaphore(OPEN_TRANSACTIONS_MAX)
@@ -128,10 +129,10 @@ class PostgresTransaction:
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         try:
             self._take_back()
-            (mark, *_), *_ = await self._rows("open_check")
-            if mark != self._mark:
+            checked = await self._own.execute(statements()["open_check"].encode(), prepare=False)
+            if await checked.fetchone() != (self._mark,):
                 raise ended()
-            (reasons, rang, stopping), *_ = await self._rows("settle", values_of(settlements))
+            reasons, rang = await self._settled(settlements)
         except psycopg.Error as error:
             translated = self._translated(error, write=False)
             await self.rollback()
@@ -146,8 +147,20 @@ class PostgresTransaction:
             await self.rollback()
         else:
             await self._commit()
-            await self._wake(rang, stopping)
+            self._home.ring(rang)
         return [Settled(s.fence, not reason, reason) for s, reason in zip(settlements, reasons, strict=True)]
+
+    async def _settled(self, settlements: Sequence[Settlement]) -> Row:
+        """Settle after the savepoint; if jobs must stop with it, go back there and take their locks first."""
+        jobs: list[str] = []
+        while True:
+            try:
+                if jobs:
+                    await self._own.execute(b"ROLLBACK TO settling")
+                    await self._rows("prepare_stops", (jobs, [settlement.fence for settlement in settlements]))
+                return (await self._rows("settle", values_of(settlements)))[0]
+            except psycopg.Error as error:
+                jobs.append(job_to_stop(error))
 
     async def _commit(self) -> None:
         """Once this has been sent, an error of the line says nothing about the transaction."""
@@ -163,13 +176,6 @@ class PostgresTransaction:
         self._end()
         if answer.statusmessage != "COMMIT":
             raise CallerError(f"the transaction could not be committed: the server answered {answer.statusmessage}")
-
-    async def _wake(self, rang: bool, stopping: Sequence[str]) -> None:
-        """What follows a commit may fail; the commit stands all the same."""
-        try:
-            await self._home.after(rang, stopping)
-        except HeadraceError as error:
-            raise Unknown(f"committed, and then: {error}") from error
 
     async def rollback(self) -> None:
         if self._over:

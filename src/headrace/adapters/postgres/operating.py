@@ -9,13 +9,11 @@ from headrace.adapters.postgres import inspecting, submitting
 from headrace.adapters.postgres.calling import Graphs, Row, one, rows
 from headrace.adapters.postgres.connecting import Connection
 from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.stops import with_stops
 from headrace.adapters.postgres.waking import Bells
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter
-
-CANCELLED_BY_USER = 1
-STOPPED_EARLY = 2
 
 
 class PostgresOperations:
@@ -26,7 +24,7 @@ class PostgresOperations:
     _graphs: Graphs
 
     async def cancel(self, job: str) -> bool:
-        return await self._verb(job, "cancel", (job, CANCELLED_BY_USER))
+        return await self._verb(job, "cancel", (job,))
 
     async def pause(self, job: str) -> bool:
         return await self._verb(job, "set_paused", (job, True))
@@ -38,7 +36,7 @@ class PostgresOperations:
 
     async def cancel_item(self, job: str, stage: str, seq: int) -> bool:
         position = (await self._graph_of(job)).position(stage)
-        answer, rang = await self._call("cancel_item", (job, position, seq))
+        answer, rang = await self._ending("cancel_item", (job, position, seq))
         if answer is None:
             raise NotFound(f"there is no item {seq} in stage {stage!r} of job {job}", f"headrace jobs items {job}")
         self._ring(rang)
@@ -70,8 +68,8 @@ class PostgresOperations:
             raise CallerError(f"stage {stage!r} is not external: its own items end it")
         first = None
         while first is None:
-            first, rang, stopping = await self._call("close_external", (job, position, event_id))
-            await self._after(rang, stopping)
+            first, rang = await self._call("close_external", (job, position, event_id))
+            self._ring(rang)
         return bool(first)
 
     async def _verb(self, job: str, name: str, values: Sequence[object]) -> bool:
@@ -83,15 +81,13 @@ class PostgresOperations:
     async def _call(self, name: str, values: Sequence[object] = ()) -> Row:
         return await self._lanes.write(lambda connection: one(connection, name, values))
 
-    async def _after(self, rang: bool, stopping: Sequence[str]) -> None:
-        """What follows a commit: wake the idle, and end jobs in which too much died.
+    async def _ending(self, name: str, values: Sequence[object]) -> Row:
+        """A call that may end a chunk with dead items in it, so that its job must stop."""
 
-        A stop takes its own locks from the start, so it is a transaction of its own; should this process die before it,
-        the next settlement with a dead item finds the same.
-        """
-        self._ring(rang)
-        for job in stopping:
-            await self._call("cancel", (job, STOPPED_EARLY))
+        def work(connection: Connection) -> Row:
+            return with_stops(connection, (), lambda: one(connection, name, values))
+
+        return await self._lanes.write(work)
 
     def _ring(self, rang: bool) -> None:
         if rang:

@@ -26,35 +26,35 @@ class _Rollback(Exception):
 
 def settle_recorded(
     connection: Connection, settlements: Sequence[Settlement], settle: Settle
-) -> tuple[list[Settled], bool, list[str]]:
+) -> tuple[list[Settled], bool]:
     """Settle in order, in one transaction; each settlement whole with its statements, or not at all."""
     answers: list[Settled] = []
-    rang, stopping = False, list[str]()
+    rang = False
     with connection.transaction():
         rows(connection, "lock_claims", ([settlement.fence for settlement in settlements],))
         for settlement in settlements:
             try:
                 with connection.transaction():
-                    answer, rung, stops = _settle_one(connection, settlement, settle)
-                    rang, stopping = rang or rung, stopping + stops
+                    answer, rung = _settle_one(connection, settlement, settle)
+                    rang = rang or rung
             except _Rollback as undone:
                 (answer,) = undone.args
             answers.append(answer)
-    return answers, rang, stopping
+    return answers, rang
 
 
-def _settle_one(connection: Connection, settlement: Settlement, settle: Settle) -> tuple[Settled, bool, list[str]]:
+def _settle_one(connection: Connection, settlement: Settlement, settle: Settle) -> tuple[Settled, bool]:
     refusal = _refusal(connection, settlement)
     if refusal is not None:
-        return Settled(settlement.fence, not refusal, refusal), False, []
+        return Settled(settlement.fence, not refusal, refusal), False
     ordered = sorted(settlement.statements, key=lambda statement: statement.index)
     faults = _apply(connection, [(i, tuple(own)) for i, own in groupby(ordered, key=lambda statement: statement.index)])
     if faults:
         raise _Rollback(Settled(settlement.fence, False, "statements", tuple(faults)))
-    (reason,), rang, stopping = settle(connection, [settlement])
+    (reason,), rang = settle(connection, [settlement])
     if reason:
         raise _Rollback(Settled(settlement.fence, False, reason))
-    return Settled(settlement.fence, True), rang, stopping
+    return Settled(settlement.fence, True), rang
 
 
 def _refusal(connection: Connection, settlement: Settlement) -> str | None:

@@ -8,16 +8,21 @@ from headrace.adapters.postgres.calling import Row, one
 from headrace.adapters.postgres.connecting import Connection
 from headrace.adapters.postgres.encoding import Cargo, bits_to_text, settlement_details
 from headrace.adapters.postgres.recording import settle_recorded
+from headrace.adapters.postgres.stops import with_stops
 from headrace.core.claims import Settled, Settlement
 
 
-def settle(connection: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settled], bool, Sequence[str]]:
-    """The answers, whether workers should be woken, and the jobs that should stop early."""
+def settle(connection: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settled], bool]:
+    """The answers, and whether workers should be woken."""
+    fences = [settlement.fence for settlement in settlements]
+    return with_stops(connection, fences, lambda: _settle(connection, settlements))
+
+
+def _settle(connection: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settled], bool]:
     if any(settlement.statements for settlement in settlements):
         return settle_recorded(connection, settlements, _call)
-    reasons, rang, stopping = _call(connection, settlements)
-    answers = [Settled(s.fence, not reason, reason) for s, reason in zip(settlements, reasons, strict=True)]
-    return answers, rang, stopping
+    reasons, rang = _call(connection, settlements)
+    return [Settled(s.fence, not reason, reason) for s, reason in zip(settlements, reasons, strict=True)], rang
 
 
 def _call(connection: Connection, settlements: Sequence[Settlement]) -> Row:

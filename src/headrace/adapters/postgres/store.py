@@ -74,10 +74,10 @@ class PostgresStore(PostgresOperations):
         self._unanswered: dict[str, list[str]] = {}
         self._forgot_at = 0.0
         self.features = Features(open_transactions=True)
-        self._open = PostgresTransactions(url, self._lanes, self._after)
+        self._open = PostgresTransactions(url, self._lanes, self._ring)
         self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
         self.tables = PostgresTables(url, self._ring)
-        self.inbox = PostgresInbox(self._lanes, self._graphs, self._after)
+        self.inbox = PostgresInbox(self._lanes, self._graphs, self._ring)
         self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
         self.schedules = PostgresSchedules(self._lanes, self._bells)
 
@@ -131,8 +131,8 @@ class PostgresStore(PostgresOperations):
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         if not settlements:
             return []
-        answers, rang, stopping = await self._lanes.write(lambda connection: settling.settle(connection, settlements))
-        await self._after(rang, stopping)
+        answers, rang = await self._lanes.write(lambda connection: settling.settle(connection, settlements))
+        self._ring(rang)
         return answers
 
     async def begin(self, terms: Terms) -> PostgresTransaction:
@@ -161,10 +161,11 @@ class PostgresStore(PostgresOperations):
         return Renewed(frozenset(kept), frozenset(ending))
 
     async def sweep(self) -> Swept:
-        lost, wait_s, rang, stopping = await self._call("sweep", (CRASHES_MAX, json.dumps(loss_details(WORKER_LOST))))
-        await self._after(rang, stopping)
-        _, rang, stopping = await self._call("expire_externals", (json.dumps(loss_details(DEADLINE)),))
-        await self._after(rang, stopping)
+        worker_lost, deadline = json.dumps(loss_details(WORKER_LOST)), json.dumps(loss_details(DEADLINE))
+        lost, wait_s, rang = await self._ending("sweep", (CRASHES_MAX, worker_lost))
+        self._ring(rang)
+        _, rang = await self._ending("expire_externals", (deadline,))
+        self._ring(rang)
         if time.monotonic() - self._forgot_at > FORGET_EVERY_S:
             self._forgot_at = time.monotonic()
             await self._call("forget")

@@ -107,7 +107,9 @@ def _open_barrier(tx: Transaction, flags: Flags, generation: int, position: int)
             return
         if not spec.every_generation and tx.one("dead_taken_up", **taken_up) is None:
             return
-    if flags.cancelled == CANCELLED_BY_USER and not spec.always:
+    # Barriers run in a job that stopped, and nobody is waited for in it.
+    spared = spec.always or (flags.cancelled == STOPPED_EARLY and spec.kind is Kind.BARRIER)
+    if flags.cancelled and not spared:
         tx.run("dead_put_back", **taken_up)
         tx.run("stage_redriven", redriven=0, **taken_up)
         return

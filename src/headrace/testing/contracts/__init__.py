@@ -46,6 +46,7 @@ from headrace.testing.contracts.schedules import (
 from headrace.testing.contracts.sending import SendingContract
 from headrace.testing.contracts.settling import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
+from headrace.testing.contracts.stopping import StoppingContract
 from headrace.testing.contracts.submitting import SubmittingContract
 from headrace.testing.contracts.tables import TablesContract
 from headrace.testing.contracts.wandering import WanderingContract
@@ -96,7 +97,13 @@ class SchedulesContract(FiringContract, OverlapContract, SteeringContract, Decla
 
 
 class OperationsContract(
-    CancellingContract, RedrivingContract, RevivingContract, GenerationsContract, WanderingContract, Benched
+    CancellingContract,
+    StoppingContract,
+    RedrivingContract,
+    RevivingContract,
+    GenerationsContract,
+    WanderingContract,
+    Benched,
 ):
     """`ports.operations.Operations`: cancel, pause, redrive, purge, external events, retention."""
 

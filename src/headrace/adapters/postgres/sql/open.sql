@@ -9,8 +9,8 @@ SELECT pg_advisory_xact_lock_shared(-fence) FROM unnest('{{{fences}}}'::bigint[]
 
 -- open_check
 -- Whether this is the transaction that was begun. From here on the claim is about to be locked: who freezes loses all.
-SELECT current_setting('headrace.mark', true), set_config('idle_in_transaction_session_timeout', '2s', true),
-       set_config('statement_timeout', '60s', true)
+SELECT current_setting('headrace.mark', true);
+SET LOCAL idle_in_transaction_session_timeout = '2s'; SET LOCAL statement_timeout = '60s'; SAVEPOINT settling
 
 -- open_revoke
 -- Transactions of lost claims end with their sessions, and give back their locks.

@@ -16,6 +16,10 @@ SELECT * FROM headrace.claim(%b, %b::text::jsonb, %b::text[], %b::bigint[]::inte
 SELECT * FROM headrace.settle(%b::bigint[], %b::bigint[]::integer[], %b::text[], %b::boolean[], %b::text[]::jsonb[],
                               %b::bytea[], %b::bytea[])
 
+-- prepare_stops
+-- The locks of stops that a call was found to need.
+SELECT headrace.prepare_stops(%b::text[], %b::bigint[])
+
 -- renew
 -- Hold on.
 SELECT * FROM headrace.renew(%b, %b::text::jsonb, %b::bigint[])
@@ -46,7 +50,7 @@ SELECT digest, body FROM headrace.graph WHERE digest = ANY (%b::text[])
 
 -- cancel
 -- End what waits and close the gates.
-SELECT headrace.cancel(%b, %b::bigint::smallint)
+SELECT headrace.cancel(%b)
 
 -- set_paused
 -- Close or open the gates.
