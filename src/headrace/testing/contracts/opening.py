@@ -15,7 +15,7 @@ from headrace.core.claims import Claim, Settled, Settlement
 from headrace.core.errors import CallerError, Conflict
 from headrace.core.tally import JobState
 from headrace.ports.transactions import NOT_APPLIED, OpenTransaction, OpenTransactions, Terms
-from headrace.testing.contracts.bench import Bench, done_bits, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, died, done_bits, flow, parcel, work
 
 PLAIN = flow(work("charge", "tell"), work("tell"))
 Query = Callable[[str], Awaitable[Sequence[tuple[Any, ...]]]]
@@ -59,6 +59,18 @@ class OpeningContract:
         assert (await bench.tally(job, "tell")).total == 3
         await bench.accept(claim, [], step=2)
         assert await bench.drain(job) is JobState.FINISHED
+
+    async def test_a_stop_found_at_the_end_is_committed_with_the_effects(
+        self, bench: Bench, log: Query, insert: Insert
+    ) -> None:
+        job = await bench.submit(flow(work("charge", stop_early=True)), [parcel("charge", 2), parcel("charge", 3)])
+        first, second = [await bench.claim("charge", room=1) for _ in range(2)]
+        await bench.accept(first, [], dead=(died(0),))
+        transaction = await begin(bench, second)
+        await insert(transaction.connection, "a")
+        assert reasons(await transaction.settle([Settlement(second.fence, 1, 0b1)])) == [""]
+        assert (await _items(log), await bench.counts(job, "charge")) == (["a"], (0, 0, 1, 1, 3))
+        assert await bench.state(job) is JobState.FAILED
 
     async def test_the_claim_can_be_renewed_and_settled_meanwhile(
         self, bench: Bench, log: Query, insert: Insert

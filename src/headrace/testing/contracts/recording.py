@@ -13,7 +13,7 @@ import pytest
 
 from headrace.core.claims import Again, Loss, Statement
 from headrace.core.tally import JobState
-from headrace.testing.contracts.bench import ALL, Bench, flow, work
+from headrace.testing.contracts.bench import ALL, Bench, flow, parcel, work
 
 PLAIN = flow(work("charge"))
 INSERT = "INSERT INTO effect_log (item, value) VALUES (?, ?)"
@@ -92,6 +92,16 @@ class RecordingContract:
         await bench.accept(claim, ALL, statements=statements)
         await bench.accept(claim, ALL, statements=statements, step=1)
         assert await _rows(log) == [("item-0", 1)]
+
+    async def test_statements_are_applied_once_with_the_stop_that_they_bring_about(
+        self, bench: Bench, log: Query
+    ) -> None:
+        job = await bench.submit(flow(work("charge", stop_early=True)), [parcel("charge", 2), parcel("charge", 3)])
+        claim = await bench.claim("charge", room=2)
+        statements = (Statement(0, INSERT, ("item-0", 1)),)
+        await bench.accept(claim, [0], dead=(Loss(1, "broken"),), statements=statements)
+        assert await _rows(log) == [("item-0", 1)]
+        assert await bench.counts(job, "charge") == (0, 0, 1, 1, 3)
 
     async def test_a_late_holder_leaves_nothing(self, bench: Bench, log: Query) -> None:
         await bench.submit(PLAIN, {"charge": 1})
