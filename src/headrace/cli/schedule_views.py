@@ -1,23 +1,21 @@
-"""Schedules as JSON documents with stable keys, and as a table for people."""
+"""Schedules as JSON documents with stable keys, and as a list for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headrace.cli.documents import moment
-from headrace.cli.tables import plain_table
+from headrace.cli.lists import Column, print_list, short_ids
 from headrace.core.errors import CallerError
 from headrace.core.schedules import FireOutcome, FireView, ScheduleView, jitter_ms, moment_text
 from headrace.runtime.codec import plain_value
 from headrace.runtime.timetable import Timetable, zone_of
 
 NEXT_SHOWN = 3
-_ID_CHARS_SHOWN = 8
-_WIDE = 120
 _DATE = slice(5, 16)
 
 
@@ -67,37 +65,29 @@ def _fire_document(fire: FireView) -> dict[str, Any]:
     }
 
 
-def schedule_table(views: Sequence[ScheduleView], width: int) -> Table:
-    """Times are those of each schedule's zone. A narrow table has two lines a row, and of a job's id the end, which is
-    what differs."""
-    if width < _WIDE:
-        return _narrow_table(views)
-    table = plain_table("schedule", "flow", "timetable", "state", "next", "last", "job")
-    for view in views:
-        schedule = view.schedule
-        names = (escape(schedule.name), escape(schedule.flow), escape(f"{schedule.timetable} {schedule.tz}"))
-        fire = view.fires[0] if view.fires else None
-        last = "" if fire is None else f"{_local(view, fire.moment_ms)} {_word(fire)}".strip()
-        table.add_row(*names, view.state, _next(view), last, fire.job if fire else "")
-    return table
+def print_schedules(console: Console, views: Sequence[ScheduleView]) -> None:
+    """Times are those of each schedule's zone."""
+    coming = [_next(view) for view in views]
+    last = [view.fires[0] if view.fires else None for view in views]
+    at = ["" if fire is None else _local(view, fire.moment_ms) for view, fire in zip(views, last, strict=True)]
+    words = ["" if fire is None else _word(fire) for fire in last]
+    jobs = ["" if fire is None else fire.job for fire in last]
+    columns = [
+        Column("schedule", [escape(view.schedule.name) for view in views]),
+        Column("flow", [escape(view.schedule.flow) for view in views], spare=2),
+        Column("timetable", [escape(view.schedule.timetable) for view in views]),
+        Column("tz", [escape(view.schedule.tz) for view in views], spare=3),
+        Column("state", [view.state for view in views]),
+        Column("next", coming, [_short(text) for text in coming]),
+        Column("last", at, [_short(text) for text in at], spare=1),
+        Column("job", _either(jobs, words), _either(short_ids(jobs), words)),
+    ]
+    print_list(console, columns)
 
 
-def _narrow_table(views: Sequence[ScheduleView]) -> Table:
-    table = plain_table("schedule", "timetable", "state", "next", "last")
-    for column in table.columns:
-        column.overflow = "fold"
-    for view in views:
-        schedule = view.schedule
-        fire = view.fires[0] if view.fires else None
-        job = "" if fire is None else _word(fire) or fire.job[-_ID_CHARS_SHOWN:]
-        table.add_row(
-            f"{escape(schedule.name)}\n{escape(schedule.flow)}",
-            f"{escape(schedule.timetable)}\n{escape(schedule.tz)}",
-            view.state,
-            _short(_next(view)),
-            "" if fire is None else f"{_short(_local(view, fire.moment_ms))}\n{job}",
-        )
-    return table
+def _either(jobs: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The job of a fire, or why there is none."""
+    return [job or word for job, word in zip(jobs, words, strict=True)]
 
 
 def _word(fire: FireView) -> str:

@@ -28,13 +28,11 @@ def register(tree: typer.Typer) -> None:
 @app.command("list")
 def list_schedules(context: typer.Context) -> None:
     """List schedules by name, with what comes next and what came last."""
-    from headrace.cli.schedule_views import schedule_document, schedule_table
+    from headrace.cli.schedule_views import print_schedules, schedule_document
 
     session = of(context)
     views = session.call(lambda engine: engine.schedules.list())
-    session.answer(
-        [schedule_document(view) for view in views], lambda console: console.print(schedule_table(views, console.width))
-    )
+    session.answer([schedule_document(view) for view in views], lambda console: print_schedules(console, views))
 
 
 @app.command()
@@ -92,9 +90,9 @@ def remove(context: typer.Context, name: Name) -> None:
 
 
 def _show(session: Session, view: ScheduleView) -> None:
-    from headrace.cli.schedule_views import schedule_document, schedule_table
+    from headrace.cli.schedule_views import print_schedules, schedule_document
 
-    session.answer(schedule_document(view), lambda console: console.print(schedule_table([view], console.width)))
+    session.answer(schedule_document(view), lambda console: print_schedules(console, [view]))
 
 
 def _steer(context: typer.Context, name: str, done: str, verb: Any) -> None:
