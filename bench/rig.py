@@ -61,7 +61,8 @@ async def workers(url: str, flow: str, processes: int = 1) -> AsyncIterator[Supe
     """Worker processes that are ready to claim."""
     plan = plan_for(Settings(store=url, processes=processes), [f"flows:{flow}"])
     path = os.pathsep.join(part for part in (str(HERE), os.environ.get("PYTHONPATH", "")) if part)
-    plan = replace(plan, environment={**plan.environment, "PYTHONPATH": path})
+    programs = [replace(program, environment={**program.environment, "PYTHONPATH": path}) for program in plan.programs]
+    plan = replace(plan, programs=tuple(programs))
     supervisor = Supervisor(plan, RealClock(), lambda text: print(text, file=sys.stderr))
     running = asyncio.ensure_future(supervisor.run())
     try:

@@ -35,7 +35,7 @@ from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.testing import rig
 from headrace_smap.accounting import Accountant
-from headrace_smap.analytics.limits import FETCHES, Limits
+from headrace_smap.analytics.limits import Limits
 from headrace_smap.analytics.modules import NAMES
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
@@ -262,7 +262,7 @@ def floors(servers: Servers, stored: Stored) -> Iterator[dict[str, object]]:
             return {
                 "publish": await raw.publish(world, paths),
                 "consume": await raw.consume(world, ANALYTICS_QUEUE, len(paths)),
-                "get": await raw.get(world, paths, FETCHES),
+                "get": await raw.get(world, paths, Limits().fetches),
                 "upsert": await raw.upsert(world, stored),
             }
 
