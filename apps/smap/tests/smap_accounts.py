@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from headrace.ports import Event
 from headrace.tables import python_rows, stored_values
-from headrace_smap.database import Row, Step, creating, statements
+from headrace_smap.database import STATEMENTS, Row, Step
 from headrace_smap.settings import Settings
 from headrace_smap.truth import rank
 from headrace_smap.values import (
@@ -236,15 +236,13 @@ class MemoryLedger:
 class InlineDatabase:
     """SQLite in memory, each call a transaction at once; `twins` are statements put in the place of others."""
 
-    dialect = "sqlite"
-
     def __init__(self, twins: Mapping[str, str] | None = None) -> None:
         self.connection = apsw.Connection(":memory:")
-        self._texts = {**statements("sqlite"), **(twins or {})}
-        for text in creating("sqlite").values():
-            self.connection.execute(text)
-
-    async def create(self) -> None: ...
+        named = {name: statement.text for name, statement in STATEMENTS.named("sqlite").items()}
+        self._texts = {**named, **(twins or {})}
+        for migration in STATEMENTS.migrations("sqlite"):
+            for part in migration.parts:
+                self.connection.execute(part.text)
 
     async def rows(self, name: str, **values: object) -> list[Row]:
         return (await self.transact((name, values)))[0]

@@ -17,7 +17,7 @@ PRELOADED = [
     "psycopg",
     "redis.asyncio",
     "headrace_smap.analytics.service",
-    "headrace_smap.database_postgres",
+    "headrace.adapters.postgres",
     "headrace_smap.ledger_redis",
 ]
 

@@ -7,19 +7,18 @@ import sys
 from datetime import UTC, datetime
 from itertools import count
 
-from headrace_smap.database_sqlite import SqliteDatabase
+from headrace_smap.database import open_database
 
 ITEMS = 300
 
 
 async def main(path: str) -> None:
-    database = await SqliteDatabase.open(path)
-    await database.create()
-    for turn in count():
-        ends = [(f"item {(turn * 7 + step) % ITEMS}", (turn + step) % 3 > 0) for step in range(10)]
-        rows = [{"project": "p", "item": item, "ok": ok, "reason": None, "body": None} for item, ok in ends]
-        await database.rows("truth_settle", rows=rows, now=datetime.now(UTC))
-        print(turn, flush=True)
+    async with open_database(f"sqlite:///{path}") as database:
+        for turn in count():
+            ends = [(f"item {(turn * 7 + step) % ITEMS}", (turn + step) % 3 > 0) for step in range(10)]
+            rows = [{"project": "p", "item": item, "ok": ok, "reason": None, "body": None} for item, ok in ends]
+            await database.rows("truth_settle", rows=rows, now=datetime.now(UTC))
+            print(turn, flush=True)
 
 
 if __name__ == "__main__":

@@ -65,20 +65,19 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 async def account(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Account]:
     servers = request.param == "servers"
     settings = Settings(home=tmp_path, pg_dsn=request.getfixturevalue("postgres_url") if servers else "")
-    database = await open_database(settings)
-    await database.create()
-    if servers:
-        with psycopg.connect(settings.pg_dsn, autocommit=True) as cleaning:
-            cleaning.execute("TRUNCATE smap_item, smap_project, projects")
     bus, blobs = MemoryBus(), None
-    async with headrace.connect(f"sqlite:///{tmp_path / 'headrace.db'}") as engine, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings.engine_url))
+        engine = await stack.enter_async_context(headrace.connect(f"sqlite:///{tmp_path / 'headrace.db'}"))
+        if servers:
+            with psycopg.connect(settings.pg_dsn, autocommit=True) as cleaning:
+                cleaning.execute("TRUNCATE smap_item, smap_project, projects")
         ledger: Any = StoreLedger(engine)
         if servers:
             url = request.getfixturevalue("redis_database")
             ledger = await stack.enter_async_context(open_redis_ledger(url))
         parts: Any = (engine, bus, ledger, blobs, database)
         yield Account(World(settings, *parts, CollectorRegistry()), bus)
-    await database.close()
 
 
 async def test_a_project_from_its_first_post_to_its_end(account: Account) -> None:

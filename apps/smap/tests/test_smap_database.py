@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_smap.database import Database, open_database, statements
+from headrace_smap.database import STATEMENTS, Database, open_database
 from headrace_smap.settings import Settings
 from headrace_smap.truth import look
 
@@ -38,13 +39,11 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def database(settings: Settings) -> AsyncIterator[Database]:
-    database = await open_database(settings)
-    await database.create()
-    if settings.pg_dsn:
-        with psycopg.connect(settings.pg_dsn, autocommit=True) as cleaning:
-            cleaning.execute("TRUNCATE smap_item, smap_project, projects")
-    yield database
-    await database.close()
+    async with open_database(settings.engine_url) as database:
+        if settings.pg_dsn:
+            with psycopg.connect(settings.pg_dsn, autocommit=True) as cleaning:
+                cleaning.execute("TRUNCATE smap_item, smap_project, projects")
+        yield database
 
 
 def row(project: str, item: str, ok: bool = True, **more: object) -> dict[str, object]:
@@ -57,11 +56,10 @@ async def counts(database: Database, project: str) -> tuple[int, int]:
 
 
 async def test_several_make_the_tables_at_once(settings: Settings) -> None:
-    databases = [await open_database(settings) for _ in range(4)]
-    await asyncio.gather(*(database.create() for database in databases for _ in range(2)))
-    assert await databases[0].rows("truth_watch", since=NOW) == []
-    for database in databases:
-        await database.close()
+    async with AsyncExitStack() as stack:
+        opened = [stack.enter_async_context(open_database(settings.engine_url)) for _ in range(4)]
+        databases = await asyncio.gather(*opened)
+        assert await databases[0].rows("truth_watch", since=NOW) == []
 
 
 async def test_values_come_back_as_they_were(database: Database) -> None:
@@ -125,7 +123,11 @@ async def test_many_settle_the_same_items_in_any_order_and_each_counts_once(
     database: Database, settings: Settings
 ) -> None:
     """Batches overlap, of two projects and of two services: no deadlock is seen, and nothing counts twice."""
-    databases = [database, await open_database(settings)]
+    async with open_database(settings.engine_url) as other:
+        await settle_overlapping([database, other])
+
+
+async def settle_overlapping(databases: Sequence[Database]) -> None:
 
     async def settle(number: int) -> None:
         names = [f"item {(number * 7 + step * 3) % 40:02}" for step in range(12)]
@@ -137,7 +139,6 @@ async def test_many_settle_the_same_items_in_any_order_and_each_counts_once(
         items = await databases[0].rows("truth_items", project=project, after="", room=100)
         assert await counts(databases[1], project) == (len(items), sum(not ok for _, ok in items))
         assert len(items) == 40
-    await databases[1].close()
 
 
 async def test_a_caller_that_leaves_does_not_break_the_line(database: Database) -> None:
@@ -173,8 +174,9 @@ async def test_what_the_ledger_shows_is_only_taken_where_it_is_ahead(database: D
     assert await mirror("PROCESSING", 3, 50, read=(2, 9)) == ("PROCESSING", 9)
 
 
-@pytest.mark.parametrize("name", sorted({*statements("sqlite"), *statements("postgres")}))
+@pytest.mark.parametrize("name", sorted({*STATEMENTS.named("sqlite"), *STATEMENTS.named("postgres")}))
 def test_a_statement_means_the_same_in_both_dialects(name: str) -> None:
     """At least it exists in both and takes the same values, but for times: PostgreSQL has a clock of its own."""
-    values = [set(_VALUES.findall(statements(dialect)[name])) - {"", *TIMES} for dialect in ("sqlite", "postgres")]
+    texts = [STATEMENTS.named(dialect)[name].text for dialect in ("sqlite", "postgres")]
+    values = [set(_VALUES.findall(text)) - {"", *TIMES} for text in texts]
     assert values[0] == values[1]

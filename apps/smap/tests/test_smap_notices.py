@@ -41,10 +41,8 @@ async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncI
     if request.param == "postgres":
         settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
     settings.home.mkdir(exist_ok=True)
-    opened = await open_database(settings)
-    await opened.create()
-    yield opened
-    await opened.close()
+    async with open_database(settings.engine_url) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -217,9 +215,6 @@ async def test_zalos_refusals_are_told_apart(database: Database, hook: Receiver,
 )
 async def test_half_a_channel_is_refused_by_name(embedded: Settings, environment: dict[str, str], named: str) -> None:
     embedded.home.mkdir(exist_ok=True)
-    database = await open_database(embedded)
-    try:
+    async with open_database(embedded.engine_url) as database:
         with pytest.raises(CallerError, match=named):
             channels(environment, database)
-    finally:
-        await database.close()

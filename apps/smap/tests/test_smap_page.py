@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, Reader
 
-from headrace_smap.database import statements
+from headrace_smap.database import STATEMENTS
 
 PAGE = "docs/smap.md"
 SETTING = re.compile(r"\bSMAP_[A-Z0-9_]*[A-Z0-9]\b")
@@ -43,7 +43,7 @@ def test_what_the_page_shows_is_run(
 def test_the_columns_that_the_page_names_are_there(table: str, dialect: str) -> None:
     named = re.search(rf"`{table}\(([^)]*)\)`", (ROOT / PAGE).read_text("utf-8"))
     assert named
-    made = statements(dialect)[f"create_{table}"]
+    (made,) = [part.text for part in STATEMENTS.migrations(dialect)[0].parts if part.creates == table]
     columns = re.findall(r"^ +([a-z_]+) +(?i:text|int|bigint|real|double|json|time|date|bool)", made, re.MULTILINE)
     assert columns == [name.strip() for name in named[1].split(",")]
 

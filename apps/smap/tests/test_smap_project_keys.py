@@ -13,7 +13,7 @@ from headrace.testing.contracts.idempotency import FIRST, MADE, SECOND, Idempote
 from headrace.testing.passage import RealPassage
 from headrace_smap.database import open_database
 from headrace_smap.project.keys import DatabaseKeys
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import Settings
 
 
 class CalendarPassage:
@@ -38,10 +38,8 @@ class TestKeysInSqlite(IdempotencyContract):
     @pytest.fixture
     async def keys(self, embedded: Settings, calendar: Calendar) -> AsyncIterator[DatabaseKeys]:
         embedded.home.mkdir()
-        database = await open_database(embedded)
-        await database.create()
-        yield DatabaseKeys(database, calendar)
-        await database.close()
+        async with open_database(embedded.engine_url) as database:
+            yield DatabaseKeys(database, calendar)
 
     async def test_old_keys_are_forgotten(self, keys: DatabaseKeys, calendar: Calendar) -> None:
         await keys.begin(FIRST)
@@ -61,7 +59,5 @@ class TestKeysInPostgres(IdempotencyContract):
 
     @pytest.fixture
     async def keys(self, postgres_database: str) -> AsyncIterator[DatabaseKeys]:
-        database = await open_database(load({"SMAP_PG_DSN": postgres_database}))
-        await database.rows("create_smap_idempotency")
-        yield DatabaseKeys(database)
-        await database.close()
+        async with open_database(postgres_database) as database:
+            yield DatabaseKeys(database)

@@ -68,11 +68,9 @@ async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncI
     if request.param == "postgres":
         settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
     settings.home.mkdir(exist_ok=True)
-    opened = await open_database(settings)
-    await opened.create()
-    await opened.rows("truth_open", project="p", now=AT)
-    yield opened
-    await opened.close()
+    async with open_database(settings.engine_url) as opened:
+        await opened.rows("truth_open", project="p", now=AT)
+        yield opened
 
 
 async def store(database: Database, *posts: dict[str, Any]) -> None:

@@ -72,12 +72,10 @@ async def test_every_value_is_found_in_its_column(
     assert found is not None, fault
     assert len(msgspec.json.decode(found.row)) == len(COLUMNS) == len(set(COLUMNS))
     embedded.home.mkdir()
-    database = await open_database(embedded)
-    await database.create()
-    for row in (analysed_to_nothing(), found.row):
-        await database.rows("upsert_post_analytics", rows=f"[{row.decode()}]", projects=("p",))
-    (stored,) = await database.rows("project_results", project="p", after="", room=2)
-    await database.close()
+    async with open_database(embedded.engine_url) as database:
+        for row in (analysed_to_nothing(), found.row):
+            await database.rows("upsert_post_analytics", rows=f"[{row.decode()}]", projects=("p",))
+        (stored,) = await database.rows("project_results", project="p", after="", room=2)
     assert dict(zip(NAMES, stored, strict=True)) == {**STORED, "model_version": modules.model_version}
 
 

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "smap.md"
 def test_nothing_at_all_is_the_embedded_default() -> None:
     settings = load({})
     assert settings == Settings()
-    assert settings.engine_url == "sqlite:///smap-data/headrace.db"
+    assert settings.engine_url == "sqlite:///smap-data/smap.db"
     assert (settings.prefetch, settings.queue, settings.seal_idle_s) == (200, "smap.analytics", None)
 
 

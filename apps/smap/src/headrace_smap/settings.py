@@ -98,8 +98,8 @@ class Settings(HttpSettings):
 
     @property
     def engine_url(self) -> str:
-        """Where headrace's own account is kept."""
-        return self.pg_dsn or f"sqlite:///{self.home / 'headrace.db'}"
+        """Where smap's tables and headrace's own account are kept."""
+        return self.pg_dsn or f"sqlite:///{self.home / 'smap.db'}"
 
 
 def load(environment: Mapping[str, str], **given: Any) -> Settings:

@@ -11,7 +11,7 @@ import headrace
 from headrace.errors import NotFound
 from headrace.ports import Bus
 from headrace_smap.blobs import Blobs, make_directory
-from headrace_smap.database import DATABASE_FILE, Database, open_database
+from headrace_smap.database import DATABASE_FILE, STATEMENTS, Database
 from headrace_smap.envelope import EXCHANGE
 from headrace_smap.ledger import ProjectLedger
 from headrace_smap.settings import Settings
@@ -45,15 +45,12 @@ async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[Worl
     async with AsyncExitStack() as stack:
         if not (settings.pg_dsn and settings.s3_url):
             await make_directory(settings.home, "SMAP_HOME")
-        database = await open_database(settings)
-        stack.push_async_callback(database.close)
-        await database.create()
-        engine = await stack.enter_async_context(headrace.connect(settings.engine_url))
+        engine = await stack.enter_async_context(headrace.connect(settings.engine_url, tables=STATEMENTS))
         bus = await _bus(settings, engine, stack)
         ledger = await _ledger(settings, engine, stack)
         blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
         await blobs.prepare()
-        yield World(settings, engine, bus, ledger, blobs, database, CollectorRegistry())
+        yield World(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
 
 
 async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:

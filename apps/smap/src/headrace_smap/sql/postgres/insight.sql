@@ -1,44 +1,3 @@
--- name: create_smap_insight_seen
--- Each post is counted once, however often it is told of.
-CREATE TABLE IF NOT EXISTS smap_insight_seen (
-    project_id text NOT NULL,
-    item       text NOT NULL,
-    PRIMARY KEY (project_id, item)
-);
-
--- name: create_smap_aggregate
-CREATE TABLE IF NOT EXISTS smap_aggregate (
-    project_id text NOT NULL,
-    day        text NOT NULL,
-    platform   text NOT NULL,
-    keyword    text NOT NULL,
-    sentiment  text NOT NULL,
-    posts      bigint NOT NULL DEFAULT 0,
-    risky      bigint NOT NULL DEFAULT 0,
-    engagement bigint NOT NULL DEFAULT 0,
-    impact     double precision NOT NULL DEFAULT 0,
-    PRIMARY KEY (project_id, day, platform, keyword, sentiment)
-);
-
--- name: create_smap_notice
--- `counts`: what the announcement said, if it did.
-CREATE TABLE IF NOT EXISTS smap_notice (
-    project_id text NOT NULL,
-    channel    text NOT NULL,
-    notice_id  text NOT NULL,
-    counts     jsonb,
-    state      text NOT NULL DEFAULT 'waiting',
-    attempts   integer NOT NULL DEFAULT 0,
-    due_at     timestamptz NOT NULL,
-    error      text,
-    created_at timestamptz NOT NULL,
-    sent_at    timestamptz,
-    PRIMARY KEY (project_id, channel)
-);
-
--- name: create_smap_notice_due
-CREATE INDEX IF NOT EXISTS smap_notice_due ON smap_notice (due_at) WHERE state = 'waiting';
-
 -- name: aggregate_lock
 -- Whoever adds to a project's aggregates and whoever makes them anew take turns; always in the same order.
 SELECT count(pg_advisory_xact_lock(hashtext('smap_aggregate'), hashtext(given.project_id)))
@@ -146,13 +105,6 @@ SELECT channel, notice_id, state, attempts, error, sent_at
 
 -- name: notice_forget
 DELETE FROM smap_notice WHERE project_id = :project;
-
--- name: create_smap_secret
--- Tokens that change by being used.
-CREATE TABLE IF NOT EXISTS smap_secret (
-    name  text PRIMARY KEY,
-    value text NOT NULL
-);
 
 -- name: secret_get
 SELECT value FROM smap_secret WHERE name = :secret;

@@ -1,44 +1,3 @@
--- name: create_smap_insight_seen
--- Each post is counted once, however often it is told of.
-CREATE TABLE IF NOT EXISTS smap_insight_seen (
-    project_id text NOT NULL,
-    item       text NOT NULL,
-    PRIMARY KEY (project_id, item)
-) STRICT;
-
--- name: create_smap_aggregate
-CREATE TABLE IF NOT EXISTS smap_aggregate (
-    project_id text NOT NULL,
-    day        text NOT NULL,
-    platform   text NOT NULL,
-    keyword    text NOT NULL,
-    sentiment  text NOT NULL,
-    posts      integer NOT NULL DEFAULT 0,
-    risky      integer NOT NULL DEFAULT 0,
-    engagement integer NOT NULL DEFAULT 0,
-    impact     real NOT NULL DEFAULT 0,
-    PRIMARY KEY (project_id, day, platform, keyword, sentiment)
-) STRICT;
-
--- name: create_smap_notice
--- `counts`: what the announcement said, if it did.
-CREATE TABLE IF NOT EXISTS smap_notice (
-    project_id text NOT NULL,
-    channel    text NOT NULL,
-    notice_id  text NOT NULL,
-    counts     text,
-    state      text NOT NULL DEFAULT 'waiting',
-    attempts   integer NOT NULL DEFAULT 0,
-    due_at     text NOT NULL,
-    error      text,
-    created_at text NOT NULL,
-    sent_at    text,
-    PRIMARY KEY (project_id, channel)
-) STRICT;
-
--- name: create_smap_notice_due
-CREATE INDEX IF NOT EXISTS smap_notice_due ON smap_notice (due_at) WHERE state = 'waiting';
-
 -- name: aggregate_lock
 -- A file has one writer at a time.
 SELECT json_array_length(:projects);
@@ -147,13 +106,6 @@ SELECT channel, notice_id, state, attempts, error, sent_at AS "sent_at [time]"
 
 -- name: notice_forget
 DELETE FROM smap_notice WHERE project_id = :project;
-
--- name: create_smap_secret
--- Tokens that change by being used.
-CREATE TABLE IF NOT EXISTS smap_secret (
-    name  text PRIMARY KEY,
-    value text NOT NULL
-) STRICT;
 
 -- name: secret_get
 SELECT value FROM smap_secret WHERE name = :secret;
