@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
 from headrace.core.redaction import redacted
+from headrace.core.units import TableStatement
 from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
@@ -152,7 +153,7 @@ async def examine(url: str) -> list[Check]:
 
 
 @asynccontextmanager
-async def connect(url: str, tables: Statements | None = None) -> AsyncIterator[Engine]:
+async def connect(url: str, tables: Statements | Sequence[Statements] = ()) -> AsyncIterator[Engine]:
     """Open the engine on a store, and give everything back at the end: `async with headrace.connect(url) as engine`.
 
     `tables` are the application's own statements and migrations (`headrace.tables`); what is missing of its tables is
@@ -160,7 +161,7 @@ async def connect(url: str, tables: Statements | None = None) -> AsyncIterator[E
     """
     store = await open_store(url)
     try:
-        yield Engine(store, Seams(), await _catalogue(store, tables))
+        yield Engine(store, Seams(), await _catalogue(store, (tables,) if isinstance(tables, Statements) else tables))
     finally:
         await store.close()
 
@@ -211,13 +212,17 @@ def submit_many_in(
     return caller_transactions.submit_in(connection, whole, notify).job
 
 
-async def _catalogue(store: Parts, tables: Statements | None) -> Catalogue | None:
-    if tables is None:
-        return None
-    dialect = store.tables.dialect
-    if migrations := tables.migrations(dialect):
-        await store.tables.migrate(tables.package, migrations)
-    return Catalogue(tables.named(dialect), tables.repeatable)
+async def _catalogue(store: Parts, tables: Sequence[Statements]) -> Catalogue:
+    """The statements of several packages, whose tables are there from now on."""
+    dialect, found = store.tables.dialect, dict[str, TableStatement]()
+    for brought in tables:
+        if migrations := brought.migrations(dialect):
+            await store.tables.migrate(brought.package, migrations)
+        named = brought.named(dialect)
+        if twice := sorted(found.keys() & named.keys()):
+            raise CallerError(f"{brought.package} has a statement {twice[0]}, and another package has one too")
+        found.update(named)
+    return Catalogue(found)
 
 
 async def migrate_up(url: str) -> list[str]:

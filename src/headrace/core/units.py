@@ -29,15 +29,18 @@ _WRITING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TableStatement:
-    """A named statement of an application, in the dialect of its store, with `:name` for values."""
+    """A named statement of an application, in the dialect of its store, with `:name` for values. `repeatable`: it may
+    be run twice and leaves what it left the first time."""
 
     name: str
     text: str
     reads: bool
+    repeatable: bool = False
 
     @classmethod
-    def of(cls, name: str, text: str) -> TableStatement:
-        return cls(name, text, not _WRITING.search(_UNSPOKEN.sub(" ", text)))
+    def of(cls, name: str, text: str, repeatable: bool = False) -> TableStatement:
+        reads = not _WRITING.search(_UNSPOKEN.sub(" ", text))
+        return cls(name, text, reads, repeatable or reads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ _TOO_EARLY = "what a unit of work did is known when its block has ended"
 class Catalogue:
     """The statements that a program may name."""
 
-    def __init__(self, statements: Mapping[str, TableStatement], repeatable: bool = False) -> None:
+    def __init__(self, statements: Mapping[str, TableStatement]) -> None:
         self._statements = statements
-        self.repeatable = repeatable
 
     def step(self, name: str, values: Sequence[Mapping[str, object]], expect: int | None = None) -> Step:
         """A statement with its values; refused here if they do not belong together."""
@@ -150,7 +149,7 @@ class UnitOfWork:
             tuple(self._steps),
             tuple(self._submissions),
             tuple(self._events),
-            self._catalogue.repeatable or all(step.statement.reads for step in self._steps),
+            all(step.statement.repeatable for step in self._steps),
         )
         check_unit(unit)
         return unit

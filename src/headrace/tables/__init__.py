@@ -9,6 +9,9 @@ them.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from headrace.core.sqlite_values import python_rows as python_rows
 from headrace.core.sqlite_values import stored as stored
 from headrace.core.sqlite_values import stored_values as stored_values
@@ -21,7 +24,13 @@ from headrace.tables.statements import Statements as Statements
 from headrace.tables.statements import driver_text as driver_text
 from headrace.tables.statements import named_statements as named_statements
 
+if TYPE_CHECKING:
+    from headrace.tables.request_keys import REQUEST_KEYS as REQUEST_KEYS
+    from headrace.tables.request_keys import RequestKeys as RequestKeys
+
 __all__ = [
+    "REQUEST_KEYS",
+    "RequestKeys",
     "Statements",
     "UnitOfWork",
     "Ran",
@@ -34,3 +43,10 @@ __all__ = [
     "time_text",
     "python_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # They need the HTTP kit, which is an extra.
+    if name in ("REQUEST_KEYS", "RequestKeys"):
+        return getattr(importlib.import_module("headrace.tables.request_keys"), name)
+    raise AttributeError(f"module 'headrace.tables' has no attribute {name!r}")

@@ -33,7 +33,8 @@ class Statements:
 
     def named(self, dialect: str) -> Mapping[str, TableStatement]:
         """All statements of a dialect by name."""
-        return {name: TableStatement.of(name, text) for name, text in named_statements(self.package, dialect).items()}
+        texts = named_statements(self.package, dialect)
+        return {name: TableStatement.of(name, text, self.repeatable) for name, text in texts.items()}
 
     def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
         """In order of their numbers."""

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import headrace
+from headrace.tables import REQUEST_KEYS, Statements
 from headrace.tables import Row as Row
-from headrace.tables import Statements
 
 Step = tuple[str, Mapping[str, object]]
 """The name of a statement and its values."""
 STATEMENTS = Statements(__package__, repeatable=True)
+TABLES = (STATEMENTS, REQUEST_KEYS)
 DATABASE_FILE = "smap.db"
 
 
@@ -40,5 +41,5 @@ class Database:
 @asynccontextmanager
 async def open_database(url: str) -> AsyncIterator[Database]:
     """The database alone, with its tables, for as long as the block runs."""
-    async with headrace.connect(url, tables=STATEMENTS) as engine:
+    async with headrace.connect(url, tables=TABLES) as engine:
         yield Database(engine)

@@ -11,7 +11,7 @@ import headrace
 from headrace.errors import NotFound
 from headrace.ports import Bus
 from headrace_smap.blobs import Blobs, make_directory
-from headrace_smap.database import DATABASE_FILE, STATEMENTS, Database
+from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import EXCHANGE
 from headrace_smap.ledger import ProjectLedger
 from headrace_smap.settings import Settings
@@ -45,7 +45,7 @@ async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[Worl
     async with AsyncExitStack() as stack:
         if not (settings.pg_dsn and settings.s3_url):
             await make_directory(settings.home, "SMAP_HOME")
-        engine = await stack.enter_async_context(headrace.connect(settings.engine_url, tables=STATEMENTS))
+        engine = await stack.enter_async_context(headrace.connect(settings.engine_url, tables=TABLES))
         bus = await _bus(settings, engine, stack)
         ledger = await _ledger(settings, engine, stack)
         blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)

@@ -54,9 +54,9 @@ flow = Flow("orders")
 async def deliver(article: str) -> None: ...
 
 
-def engine_on(store: Parts, repeatable: bool = False) -> Engine:
+def engine_on(store: Parts) -> Engine:
     texts = {**STATEMENTS, "account": ACCOUNT[store.tables.dialect]}
-    catalogue = Catalogue({name: TableStatement.of(name, text) for name, text in texts.items()}, repeatable)
+    catalogue = Catalogue({name: TableStatement.of(name, text) for name, text in texts.items()})
     return Engine(store, Seams(), catalogue)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from headrace.tables import RequestKeys
 from headrace_smap.accounting import Accountant
 from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.completions import utc_now
 from headrace_smap.project.creating import Creator
 from headrace_smap.project.deleting import Deleter
-from headrace_smap.project.keys import DatabaseKeys
 from headrace_smap.project.outbox import Relay
 from headrace_smap.project.reading import Reader
 from headrace_smap.project.retrying import Retrier
@@ -32,7 +32,7 @@ class Desk:
     retrier: Retrier
     scheduler: Scheduler
     deleter: Deleter
-    keys: DatabaseKeys
+    keys: RequestKeys
 
 
 def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> Desk:
@@ -50,5 +50,5 @@ def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> Desk:
         retrier=Retrier(world, relay, now),
         scheduler=Scheduler(world, creator, now),
         deleter=Deleter(world, accountant, now),
-        keys=DatabaseKeys(world.database, now),
+        keys=RequestKeys(world.engine, now),
     )

@@ -61,7 +61,7 @@ class ProjectService:
         while not stop.is_set():
             try:
                 now = utc_now()
-                await self.world.database.rows("key_forget", before=now - ANSWERS_KEPT)
+                await self.desk.keys.forget(ANSWERS_KEPT)
                 await self.world.database.rows("outbox_forget", before=now - EVENTS_KEPT)
             except HeadraceError as error:
                 log.warning("tidying.failing", error=str(error))

@@ -121,32 +121,6 @@ SELECT count(*), coalesce((julianday(:now) - julianday(min(created_at))) * 86400
 -- name: outbox_forget
 DELETE FROM smap_outbox WHERE published_at < :before
 
--- name: key_begin
--- Take the key if it is new, or if it is without an answer and nobody is at it.
-INSERT INTO smap_idempotency AS known (tenant, key, fingerprint, seed, holder, held_until, made_at)
-VALUES (:tenant, :key, :fingerprint, :seed, :holder, :until, :now)
-ON CONFLICT (tenant, key) DO UPDATE
-   SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
- WHERE known.fingerprint = EXCLUDED.fingerprint AND known.status IS NULL
-   AND (known.holder IS NULL OR known.holder = EXCLUDED.holder OR known.held_until <= :now)
-
--- name: key_read
-SELECT fingerprint, seed, holder, status, headers AS "headers [json]", body
-  FROM smap_idempotency
- WHERE tenant = :tenant AND key = :key
-
--- name: key_finish
--- The first answer stands.
-UPDATE smap_idempotency SET status = :status, headers = :headers, body = :body
- WHERE tenant = :tenant AND key = :key AND status IS NULL
-
--- name: key_release
-UPDATE smap_idempotency SET holder = NULL
- WHERE tenant = :tenant AND key = :key AND holder = :holder AND status IS NULL
-
--- name: key_forget
-DELETE FROM smap_idempotency WHERE made_at < :before
-
 -- name: schedule_set
 -- Again: the new rhythm from the new time on; where it had come to stays.
 INSERT INTO smap_schedule (project_id, every_s, next_at, last_project, created_at)

@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS post_analytics (
     analyzed_at       timestamptz NOT NULL DEFAULT now(),
     model_version     text NOT NULL DEFAULT '',
     PRIMARY KEY (project_id, minio_path)
-);;
+);
 
 -- creates: smap_attempt
 -- Messages that came back from a consumer that was lost: how often somebody began with them since.
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS smap_attempt (
     charge     text NOT NULL,
     at         timestamptz NOT NULL,
     PRIMARY KEY (project_id, item)
-);;
+);
 
 -- creates: smap_crawl
 -- A project's crawl tasks. `fence` is the claim that works or last worked on it: a holder that lost its claim is
@@ -75,7 +75,7 @@ CREATE TABLE IF NOT EXISTS smap_crawl (
     error      text,
     updated_at timestamptz NOT NULL,
     PRIMARY KEY (project_id, task)
-);;
+);
 
 -- creates: smap_found
 -- Every post that was found, once per project whoever found it.
@@ -87,10 +87,10 @@ CREATE TABLE IF NOT EXISTS smap_found (
     crawled_at text NOT NULL,
     published  boolean NOT NULL DEFAULT false,
     PRIMARY KEY (project_id, item)
-);;
+);
 
 -- creates: smap_found_unpublished
-CREATE INDEX IF NOT EXISTS smap_found_unpublished ON smap_found (project_id, task) WHERE NOT published;;
+CREATE INDEX IF NOT EXISTS smap_found_unpublished ON smap_found (project_id, task) WHERE NOT published;
 
 -- creates: smap_insight_seen
 -- Each post is counted once, however often it is told of.
@@ -98,7 +98,7 @@ CREATE TABLE IF NOT EXISTS smap_insight_seen (
     project_id text NOT NULL,
     item       text NOT NULL,
     PRIMARY KEY (project_id, item)
-);;
+);
 
 -- creates: smap_aggregate
 CREATE TABLE IF NOT EXISTS smap_aggregate (
@@ -112,7 +112,7 @@ CREATE TABLE IF NOT EXISTS smap_aggregate (
     engagement bigint NOT NULL DEFAULT 0,
     impact     double precision NOT NULL DEFAULT 0,
     PRIMARY KEY (project_id, day, platform, keyword, sentiment)
-);;
+);
 
 -- creates: smap_notice
 -- `counts`: what the announcement said, if it did.
@@ -128,17 +128,17 @@ CREATE TABLE IF NOT EXISTS smap_notice (
     created_at timestamptz NOT NULL,
     sent_at    timestamptz,
     PRIMARY KEY (project_id, channel)
-);;
+);
 
 -- creates: smap_notice_due
-CREATE INDEX IF NOT EXISTS smap_notice_due ON smap_notice (due_at) WHERE state = 'waiting';;
+CREATE INDEX IF NOT EXISTS smap_notice_due ON smap_notice (due_at) WHERE state = 'waiting';
 
 -- creates: smap_secret
 -- Tokens that change by being used.
 CREATE TABLE IF NOT EXISTS smap_secret (
     name  text PRIMARY KEY,
     value text NOT NULL
-);;
+);
 
 -- creates: smap_order
 -- What a client ordered besides the columns of projects. `digest` is over the whole order: it tells a repeat from
@@ -179,25 +179,6 @@ CREATE INDEX IF NOT EXISTS smap_outbox_origin ON smap_outbox (origin);
 
 -- creates: smap_outbox_key
 CREATE INDEX IF NOT EXISTS smap_outbox_key ON smap_outbox (key);
-
--- creates: smap_idempotency
--- Requests with an Idempotency-Key; `status` is there when they are answered.
-CREATE TABLE IF NOT EXISTS smap_idempotency (
-  tenant text NOT NULL,
-  key text NOT NULL,
-  fingerprint text NOT NULL,
-  seed text NOT NULL,
-  holder text,
-  held_until timestamptz NOT NULL,
-  made_at timestamptz NOT NULL,
-  status int,
-  headers jsonb,
-  body bytea,
-  PRIMARY KEY (tenant, key)
-);
-
--- creates: smap_idempotency_made
-CREATE INDEX IF NOT EXISTS smap_idempotency_made ON smap_idempotency (made_at);
 
 -- creates: smap_schedule
 -- Projects that are crawled again. `last_project` is the newest of them, at first the project itself.
