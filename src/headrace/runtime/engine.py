@@ -13,13 +13,13 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from headrace.core.backoff import Backoff
 from headrace.core.deliveries import Subscription
-from headrace.core.errors import CallerError, HeadraceError, suppress_healing
+from headrace.core.errors import CallerError, HeadraceError, TryAgain, suppress_healing
 from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState
-from headrace.core.units import Row
+from headrace.core.units import Row, Unit, UnitDone
 from headrace.ports.bus import Bus
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
@@ -147,7 +147,20 @@ class Engine:
         yield work
         unit = work.finish(self._seams.identity.new())
         if unit is not None:
-            work.learn(await self._surely(self.store.tables.apply, unit))
+            work.learn(await self._apply(unit))
+
+    async def _apply(self, unit: Unit) -> UnitDone:
+        """A unit whose end is unknown is sent again until it is known: under another id it would be applied twice. One
+        that is repeatable may be left to its author, who hears of an outage at once."""
+        if not unit.repeatable:
+            return await self._surely(self.store.tables.apply, unit)
+        pauses = Pauses(self._seams.chance)
+        for _ in range(RESENDS_MAX):
+            try:
+                return await self.store.tables.apply(unit)
+            except TryAgain:
+                await asyncio.sleep(pauses.next_s())
+        return await self.store.tables.apply(unit)
 
     # Jobs
 

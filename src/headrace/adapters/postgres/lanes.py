@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
@@ -73,6 +74,9 @@ class Owner:
         raise Busy("the same rows were fought over too often", "the same call again is right")
 
     def _open(self) -> Connection:
+        if self._connection is not None and _hung_up(self._connection):
+            # Found before anything is sent: so nothing is unknown.
+            self._drop()
         if self._connection is None or self._connection.closed:
             connection = connect(self._url)
             try:
@@ -95,6 +99,15 @@ class Owner:
                 self._drop()
             finally:
                 self._lock.release()
+
+
+def _hung_up(connection: Connection) -> bool:
+    """Whether the server has said something to a connection that asked nothing: its goodbye, or that it is gone."""
+    if connection.closed:
+        return True
+    line = select.poll()
+    line.register(connection.fileno(), select.POLLIN)
+    return bool(line.poll(0))
 
 
 class _Task(Generic[T]):
