@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.claims import Renewed
@@ -18,6 +18,8 @@ from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState
 from headrace.runtime.context import Out
 from headrace.runtime.flow import Flow
+from headrace.runtime.watch import Watch
+from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 
 ONCE = RetryPolicy(attempts_max=1)
@@ -120,7 +122,23 @@ async def test_a_handler_that_swallows_its_cancellation_loses_its_lane_and_not_t
     assert view.stages["two"].total == 0
 
 
-async def test_a_handler_that_goes_on_after_its_claim_was_lost_loses_its_lane(bench: Bench) -> None:
+class WatchesWhatIsHeld(Watch):
+    """Does not see a handler that goes on after its claim was lost."""
+
+    def _needed(self) -> bool:
+        return bool(self._yard.held)
+
+
+class ForgetsLostHandlers(Worker):
+    """Waits for such a handler for as long as it takes."""
+
+    def __init__(self, *values: Any) -> None:
+        super().__init__(*values)
+        self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._watch._ends)
+
+
+async def _lose_a_stubborn_handler(bench: Bench, kind: type[Worker], timeout_s: float) -> Worker:
+    """A claim is lost, its handler does not end, and nothing else is held: the only lane must come free."""
     flow, release, calls = Flow("digest"), asyncio.Event(), []
 
     @flow.stage(concurrency=1)
@@ -133,12 +151,25 @@ async def test_a_handler_that_goes_on_after_its_claim_was_lost_loses_its_lane(be
                 continue
 
     job = await bench.submit(flow, 1)
-    async with bench.worker(flow, options=SHORT, store=Forgetful(bench.store)) as worker:
-        try:
-            assert (await bench.ended(job)).stages["one"].done == 1
-        finally:
-            release.set()
+    worker = kind(Forgetful(bench.store), [flow], None, SHORT)
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await eventually(lambda: bench.store.finishes(job), "the job ends", timeout_s, otherwise=TimeoutError)
+    finally:
+        release.set()
+        worker.stop_now()
+        await asyncio.wait_for(running, PATIENCE_S)
+    return worker
+
+
+async def test_a_handler_that_goes_on_after_its_claim_was_lost_loses_its_lane(bench: Bench) -> None:
+    worker = await _lose_a_stubborn_handler(bench, Worker, PATIENCE_S)
     assert worker.observer.counts["lane.abandoned"] == 1
+
+
+async def test_a_lane_that_waits_for_a_lost_handler_is_noticed(bench: Bench) -> None:
+    with pytest.raises(TimeoutError):
+        await _lose_a_stubborn_handler(bench, ForgetsLostHandlers, 5 * SHORT.hold_s)
 
 
 async def test_a_thread_that_hangs_is_left_behind(bench: Bench) -> None:

@@ -30,15 +30,10 @@ def test_a_renewal_at_the_very_end_of_the_hold_is_in_time(seed: int) -> None:
         assert run_seed(seed).findings == ()
 
 
-@pytest.mark.parametrize("seed", [420])
+@pytest.mark.parametrize("seed", [420, 727, 858])
 def test_a_claim_of_suspects_does_not_end_between_two_of_them(seed: int) -> None:
     with silence():
         assert run_seed(seed).findings == ()
-
-
-def test_a_lane_is_given_up_although_its_claim_was_lost() -> None:
-    with silence():
-        assert run_seed(50).findings == ()
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:

@@ -29,7 +29,6 @@ from headrace.runtime.flow import Flow, Stage
 from headrace.runtime.lanes import ItemLane
 from headrace.runtime.outages import Outages
 from headrace.runtime.slices import Slice
-from headrace.runtime.watch import Watch
 from headrace.runtime.worker import Worker
 from headrace.testing.simulation.sink import Sink
 from headrace.testing.simulation.world import Parts
@@ -161,21 +160,6 @@ class RestsAfterSuspects(Worker):
         await super()._accept(grant, asked_at)
         if any(claim.alone for claim in grant.claims):
             await self._yard.until(lambda: self._yard.draining)
-
-
-class WatchesWhatIsHeld(Watch):
-    """Does not see a handler that goes on after its claim was lost."""
-
-    def _needed(self) -> bool:
-        return bool(self._yard.held)
-
-
-class ForgetsLostHandlers(Worker):
-    """Waits for a handler that swallowed its cancellation, if nothing else is held."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._watch = WatchesWhatIsHeld(self._yard, list(self._crews.values()), self._settler, self._watch._ends)
 
 
 class NoOutages(Outages):
@@ -328,7 +312,4 @@ BUGS: dict[str, Bug] = {
         "a claim of suspects ends while more of them will be started", Parts(worker=EndsSuspectsEarly)
     ),
     "rests_after_suspects": Bug("a worker that lives claims nothing any more", Parts(worker=RestsAfterSuspects)),
-    "lost_handlers_forgotten": Bug(
-        "a lane waits for a handler whose claim was lost, for as long as it takes", Parts(worker=ForgetsLostHandlers)
-    ),
 }
