@@ -34,14 +34,14 @@ from smap_raw import BATCH, PROJECT, Stored
 from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.testing import rig
-from headrace_smap.accounting import Accountant
 from headrace_smap.analytics.limits import Limits
 from headrace_smap.analytics.modules import NAMES
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
 from headrace_smap.blobs import Blobs
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
-from headrace_smap.keeping import keeping
 from headrace_smap.logging import to_stderr
 from headrace_smap.settings import Settings, load
 from headrace_smap.world import World, open_world

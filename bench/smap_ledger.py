@@ -21,8 +21,8 @@ import redis
 from rig import tell
 
 from headrace.testing.rig.redis import RedisServer
-from headrace_smap.ledger import digest
-from headrace_smap.ledger_redis import RedisLedger, keys_of, load_scripts, open_redis_ledger
+from headrace_smap.ledger.project_ledger import digest
+from headrace_smap.ledger.redis_ledger import RedisLedger, keys_of, load_scripts, open_redis_ledger
 from headrace_smap.values import DONE, End
 
 BATCH = 1_000

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from headrace.ports import Event, Subscription
 from headrace_smap.analytics import results
-from headrace_smap.analytics.analysing import Work, analyse
-from headrace_smap.analytics.fetching import Fetcher
+from headrace_smap.analytics.blob_fetcher import Fetcher
 from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.work import Work, analyse
 from headrace_smap.envelope import Collected, data_collected
 from headrace_smap.world import World
 

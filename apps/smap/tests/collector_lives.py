@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.ports import Event, Subscription
-from headrace_smap.accounting import Accountant
-from headrace_smap.collector.harvesting import DONE, Harvester
-from headrace_smap.collector.naming import blob_prefix
-from headrace_smap.collector.ordering import Orders
+from headrace_smap.collector.blob_names import blob_prefix
+from headrace_smap.collector.harvester import DONE, Harvester
+from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Message
 from headrace_smap.values import SEALED
 from headrace_smap.world import World

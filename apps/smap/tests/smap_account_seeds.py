@@ -22,11 +22,11 @@ from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Parts
 
 from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.completions import Completions
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.completions import Completions
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.truth import rank
 from headrace_smap.envelope import JOB_COMPLETED
-from headrace_smap.reconciling import Reconciler
-from headrace_smap.truth import rank
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT, SEALED
 
 P = "proj_abc"

@@ -18,9 +18,9 @@ from prometheus_client import CollectorRegistry
 
 from headrace.ports import Event
 from headrace.tables import python_rows, stored_values
+from headrace_smap.count.truth import rank
 from headrace_smap.database import STATEMENTS, Row, Step
 from headrace_smap.settings import Settings
-from headrace_smap.truth import rank
 from headrace_smap.values import (
     CRAWL_OPEN,
     CRAWL_SEALED,

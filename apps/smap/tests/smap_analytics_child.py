@@ -18,7 +18,7 @@ PRELOADED = [
     "redis.asyncio",
     "headrace_smap.analytics.service",
     "headrace.adapters.postgres",
-    "headrace_smap.ledger_redis",
+    "headrace_smap.ledger.redis_ledger",
 ]
 
 
@@ -70,7 +70,7 @@ def _run(environment: dict[str, str], log: str) -> None:
 
 async def _serve(environment: dict[str, str]) -> None:
     from headrace_smap.analytics.service import AnalyticsService
-    from headrace_smap.keeping import keeping
+    from headrace_smap.count.keeper import keeping
     from headrace_smap.settings import load
     from headrace_smap.world import open_world
 

@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 from smap_posts import PROJECT, delivery, message, nothing, post
 
 from headrace.ports import Delivery, Event, Subscription
-from headrace_smap.accounting import Accountant
 from headrace_smap.analytics.analysts import ThreadAnalyst
-from headrace_smap.analytics.handling import Handler
-from headrace_smap.analytics.lettering import Letters
+from headrace_smap.analytics.dead_letters import Letters
+from headrace_smap.analytics.handler import Handler
 from headrace_smap.analytics.modules import Pipeline
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import handler_of
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, ERRORS_QUEUE, JOB_COMPLETED
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world

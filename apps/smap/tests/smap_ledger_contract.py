@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from headrace_smap.ledger import ProjectLedger
+from headrace_smap.ledger.project_ledger import ProjectLedger
 from headrace_smap.values import (
     CRAWL_OPEN,
     CRAWL_SEALED,

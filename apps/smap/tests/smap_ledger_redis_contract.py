@@ -9,7 +9,7 @@ import redis
 from smap_ledger_contract import P, ProjectLedgerContract, counts, ends, there
 
 from headrace.errors import Conflict
-from headrace_smap.ledger_redis import RedisLedger, keys_of
+from headrace_smap.ledger.redis_ledger import RedisLedger, keys_of
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT, Standing
 
 HASH, ITEMS, FAILED, FINISH, CRAWL = keys_of(P)

@@ -7,7 +7,7 @@ import redis
 from smap_ledger_contract import P, counts, ends, there
 from smap_ledger_redis_contract import CRAWL, FAILED, HASH, ITEMS, WEEK_S, RedisLedgerContract
 
-from headrace_smap.ledger_redis import RedisLedger
+from headrace_smap.ledger.redis_ledger import RedisLedger
 from headrace_smap.values import (
     CRAWL_OPEN,
     CRAWL_SEALED,

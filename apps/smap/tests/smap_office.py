@@ -13,12 +13,12 @@ import msgspec
 
 from headrace.http import Options, application
 from headrace.ports import Subscription
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.analytics.analysing import COLUMNS
+from headrace_smap.analytics.work import COLUMNS
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.envelope import Collected, data_collected
-from headrace_smap.progress_routes import progress_routes
-from headrace_smap.project.desk import Desk, desk_of
 from headrace_smap.project.front import front_routes
+from headrace_smap.project.operations import Desk, desk_of
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world

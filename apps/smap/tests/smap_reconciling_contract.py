@@ -10,12 +10,12 @@ from typing import Any, Protocol
 from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Parts
 
 from headrace.ports import Delivery, Event
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.completions import Completions
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.completions import Completions
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id, read
-from headrace_smap.reconciling import Reconciler
 from headrace_smap.settings import Settings
-from headrace_smap.truth import Truth, look
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT
 
 P = "proj_abc"

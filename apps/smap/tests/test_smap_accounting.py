@@ -15,14 +15,14 @@ from smap_accounts import Clock, MemoryBus
 import headrace
 from headrace.errors import CallerError, NotFound
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_smap.accounting import BODY_BYTES_MAX, Accountant, ItemEnd
+from headrace_smap.count.accountant import BODY_BYTES_MAX, Accountant, ItemEnd
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.truth import look
 from headrace_smap.database import open_database
 from headrace_smap.envelope import completed_id, read
-from headrace_smap.ledger_redis import open_redis_ledger
-from headrace_smap.ledger_store import StoreLedger
-from headrace_smap.reconciling import Reconciler
+from headrace_smap.ledger.redis_ledger import open_redis_ledger
+from headrace_smap.ledger.store_ledger import StoreLedger
 from headrace_smap.settings import Settings
-from headrace_smap.truth import look
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
 from headrace_smap.world import World
 

@@ -11,12 +11,12 @@ from smap_accounts import Clock, InlineDatabase, MemoryLedger, Parts
 
 from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.completions import Completions
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.completions import Completions
+from headrace_smap.count.finisher import Finisher
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.truth import look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
-from headrace_smap.finishing import Finisher
-from headrace_smap.reconciling import Reconciler
-from headrace_smap.truth import look
 from headrace_smap.values import DONE, PROCESSING_WAIT, SEALED, End, Standing
 
 P = "proj_abc"

@@ -14,11 +14,11 @@ import pytest
 from smap_account_seeds import FAULTS, Kinds, run_seed
 from smap_accounts import InlineDatabase, MemoryLedger
 
-from headrace_smap import reconciling_rules
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.finishing import Finisher
-from headrace_smap.reconciling import Reconciler
-from headrace_smap.truth import Truth
+from headrace_smap.count import reconciler_rules
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.finisher import Finisher
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.truth import Truth
 from headrace_smap.values import CRAWLING, PROCESSING, End, Standing
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
@@ -135,12 +135,12 @@ class AnnouncesAnyhow(Accountant):
 class NeverFinishes(Reconciler):
     """Trusts that whoever crossed the line lives long enough to say so."""
 
-    async def _finish(self, view: reconciling_rules.View, memory: reconciling_rules.Memory) -> None:
+    async def _finish(self, view: reconciler_rules.View, memory: reconciler_rules.Memory) -> None:
         return
 
 
 class NeverRestores(Reconciler):
-    async def _restored(self, view: reconciling_rules.View, memory: reconciling_rules.Memory) -> reconciling_rules.View:
+    async def _restored(self, view: reconciler_rules.View, memory: reconciler_rules.Memory) -> reconciler_rules.View:
         return view
 
 

@@ -22,10 +22,10 @@ from waiting import eventually
 
 from headrace.errors import Conflict, HeadraceError
 from headrace.ports import Subscription
-from headrace_smap.accounting import Accountant, ItemEnd
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.reconciler import Reconciler
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
-from headrace_smap.ledger_redis import open_redis_ledger
-from headrace_smap.reconciling import Reconciler
+from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.settings import load
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
 from headrace_smap.world import World, open_world

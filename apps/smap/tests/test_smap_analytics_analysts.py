@@ -9,9 +9,9 @@ import pytest
 from smap_posts import PROJECT, deadly, install_deadly, post
 
 from headrace.errors import Unreachable
-from headrace_smap.analytics.analysing import Outcome, Work
 from headrace_smap.analytics.analysts import ChildAnalysts, Lost, ThreadAnalyst
 from headrace_smap.analytics.pipeline import LOST_MAX, Analysis
+from headrace_smap.analytics.work import Outcome, Work
 
 LIMIT_S = 20.0
 

@@ -11,10 +11,10 @@ import pytest
 from smap_analytics_desk import Cut, Desk, Killed, good, open_desk, topics
 from smap_posts import post
 
-from headrace_smap.accounting import Accountant
 from headrace_smap.analytics import results
-from headrace_smap.analytics.handling import Handler
+from headrace_smap.analytics.handler import Handler
 from headrace_smap.analytics.posts import Post
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, JOB_COMPLETED
 from headrace_smap.settings import Settings
 

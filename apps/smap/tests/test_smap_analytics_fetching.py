@@ -9,7 +9,7 @@ from smap_posts import PROJECT, post
 
 from headrace.errors import Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
-from headrace_smap.analytics.fetching import SMALL_BYTES_MAX, Fetcher
+from headrace_smap.analytics.blob_fetcher import SMALL_BYTES_MAX, Fetcher
 from headrace_smap.analytics.posts import Post
 from headrace_smap.blobs import Blobs
 

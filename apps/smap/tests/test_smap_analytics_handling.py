@@ -12,10 +12,10 @@ from smap_posts import BAD_BLOBS, PROJECT, deadly, delivery, message, post
 
 from headrace.errors import CallerError, Conflict, Unreachable
 from headrace.ports import Event
-from headrace_smap.accounting import Accountant
-from headrace_smap.analytics.lettering import letter_id
+from headrace_smap.analytics.dead_letters import letter_id
 from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.service import rerun
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, JOB_COMPLETED, derived_id
 from headrace_smap.settings import Settings
 

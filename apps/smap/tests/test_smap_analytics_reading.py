@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from smap_posts import BAD_BLOBS, GOOD, PROJECT, deadly, delivery, message, nothing, post
 
-from headrace_smap.analytics.analysing import COLUMNS, Work, analyse
-from headrace_smap.analytics.batching import read_batch
-from headrace_smap.analytics.reading import BadBlob, read_blob
+from headrace_smap.analytics.batch import read_batch
+from headrace_smap.analytics.blob_values import BadBlob, read_blob
+from headrace_smap.analytics.work import COLUMNS, Work, analyse
 
 NOW = datetime(2025, 11, 29, 10, tzinfo=UTC)
 

@@ -13,15 +13,15 @@ from smap_posts import PROJECT, nothing, post
 
 from headrace.errors import Unreachable
 from headrace.ports import Delivery
-from headrace_smap.accounting import Accountant
-from headrace_smap.analytics.analysing import Outcome, Work
 from headrace_smap.analytics.analysts import ThreadAnalyst
-from headrace_smap.analytics.batching import read_batch
-from headrace_smap.analytics.handling import Handler
+from headrace_smap.analytics.batch import read_batch
+from headrace_smap.analytics.handler import Handler
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.posts import Post
 from headrace_smap.analytics.service import handler_of
 from headrace_smap.analytics.suspects import ATTEMPTS_MAX, TOGETHER_MAX, Suspects
+from headrace_smap.analytics.work import Outcome, Work
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.settings import Settings
 
 POISON = b"kills"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from collector_lives import Fuse, Killed, Lives, blobs_of, pages_of, planned, unpublished
 
-from headrace_smap.accounting import Accountant
-from headrace_smap.collector.harvesting import Harvester, Holding, NobodyListens
-from headrace_smap.collector.naming import blob_path
+from headrace_smap.collector.blob_names import blob_path
+from headrace_smap.collector.harvester import Harvester, Holding, NobodyListens
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.database import Row, Step
 from headrace_smap.settings import Settings
 from headrace_smap.values import Standing

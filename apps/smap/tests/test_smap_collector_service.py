@@ -25,15 +25,15 @@ from waiting import eventually
 import headrace
 from headrace.http import Options, application
 from headrace.ports import Delivery, Event, Subscription
-from headrace_smap.accounting import Accountant
-from headrace_smap.collector.crawlers.choosing import Crawlers
-from headrace_smap.collector.crawling import Crawl, Outcome
+from headrace_smap.collector.crawl import Crawl, Outcome
+from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.flow import collect_flow
-from headrace_smap.collector.halting import Halts
-from headrace_smap.collector.harvesting import Harvester
-from headrace_smap.collector.ordering import Orders
+from headrace_smap.collector.halts import Halts
+from headrace_smap.collector.harvester import Harvester
+from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import read_wishes
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.settings import Settings, load
 from headrace_smap.values import CRAWLING, DONE
 from headrace_smap.world import open_world

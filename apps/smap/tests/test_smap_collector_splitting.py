@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from headrace.errors import CallerError
 from headrace_smap.blobs import check_path
-from headrace_smap.collector.naming import blob_path, platform_name
-from headrace_smap.collector.splitting import Refused, Target, read_order, split
+from headrace_smap.collector.blob_names import blob_path, platform_name
+from headrace_smap.collector.task_plan import Refused, Target, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import Choice, read_choices, read_wishes
 

@@ -15,7 +15,7 @@ import pytest
 from smap_processes import Running, Town, town
 from waiting import until
 
-from headrace_smap.project.desk import desk_of
+from headrace_smap.project.operations import desk_of
 from headrace_smap.settings import Settings
 from headrace_smap.world import open_world
 

@@ -16,7 +16,7 @@ from headrace import HeadraceError, OperatorError
 from headrace.errors import MissingExtra, SchemaMismatch
 from headrace.ports import Backlog, Delivery, Event, StoreBus, StoreFull, Subscription, Unknown, Unreachable
 from headrace.services import bare_errors
-from headrace_smap.consuming import Consumer, Handle, Intake
+from headrace_smap.consumer import Consumer, Handle, Intake
 
 SUBSCRIPTION = Subscription("posts", ("data.collected",), deliveries_max=2)
 

@@ -11,11 +11,11 @@ import pytest
 from crawl_site import Reply, Request, Site, open_site
 
 from headrace.errors import CallerError
-from headrace_smap.collector.crawlers.choosing import Crawlers
 from headrace_smap.collector.crawlers.feed import open_feed
-from headrace_smap.collector.crawlers.fetching import Fetcher
 from headrace_smap.collector.crawlers.formats import XML_BYTES_MAX
 from headrace_smap.collector.crawlers.kit import CrawlKit
+from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Page
 from headrace_smap.collector.wishes import Choice, CrawlWishes
 

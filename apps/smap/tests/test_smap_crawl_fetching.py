@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from crawl_site import Reply, Request, Site, open_site
 
-from headrace_smap.collector.crawlers.choosing import Crawlers
-from headrace_smap.collector.crawlers.fetching import Fetcher, Pace, patience
-from headrace_smap.collector.crawlers.guarding import checked_place, is_public
+from headrace_smap.collector.crawlers.addresses import checked_place, is_public
+from headrace_smap.collector.crawlers.polite_fetcher import Fetcher, Pace, patience
+from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.tasks import CrawlBusy, CrawlFailed, CrawlLater, CrawlTask
 from headrace_smap.collector.wishes import Choice, CrawlWishes
 

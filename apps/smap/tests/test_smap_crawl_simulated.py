@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import CallerError
-from headrace_smap.collector.crawlers.choosing import Crawlers
-from headrace_smap.collector.crawlers.fetching import Fetcher
 from headrace_smap.collector.crawlers.kit import CrawlKit
+from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.crawlers.simulated import SimulatedCrawler, Simulation, made_up, open_simulated
 from headrace_smap.collector.tasks import Crawler, CrawlFailed, CrawlTask, Page, Post
 from headrace_smap.collector.wishes import CrawlWishes, read_choices

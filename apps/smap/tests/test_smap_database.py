@@ -15,9 +15,9 @@ import pytest
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.testing.rig.postgres import PostgresServer
+from headrace_smap.count.truth import look
 from headrace_smap.database import STATEMENTS, Database, open_database
 from headrace_smap.settings import Settings
-from headrace_smap.truth import look
 
 NOW = datetime(2025, 11, 29, 10, 0, 0, 123456, tzinfo=UTC)
 TIMES = ("now", "until", "hold_s", "delay_s")

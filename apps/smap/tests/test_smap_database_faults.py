@@ -16,8 +16,8 @@ from waiting import eventually
 from headrace.errors import OperatorError, Unreachable
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.proxy import Proxy
+from headrace_smap.count.truth import look
 from headrace_smap.database import Database, open_database
-from headrace_smap.truth import look
 
 NOW = datetime(2025, 11, 29, 10, 0, tzinfo=UTC)
 

@@ -14,9 +14,9 @@ from smap_receivers import Receiver, receiver
 from headrace.ports import Delivery, Event
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.completions import Completions
-from headrace_smap.insight.notifying import ROOM, Notifier
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.completions import Completions
+from headrace_smap.insight.notices import ROOM, Notifier
 from headrace_smap.insight.service import InsightService
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world

@@ -16,11 +16,11 @@ from waiting import eventually
 
 from headrace.errors import Unreachable
 from headrace.ports import Subscription
-from headrace_smap.accounting import Accountant
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.keeper import keeping
+from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
-from headrace_smap.keeping import keeping
 from headrace_smap.settings import Settings, load
-from headrace_smap.truth import Truth, look
 from headrace_smap.world import World, open_world
 
 P = "proj_abc"

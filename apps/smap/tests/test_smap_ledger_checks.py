@@ -11,8 +11,8 @@ from smap_ledger_contract import P
 from headrace.errors import CallerError, OperatorError, Unreachable, UnsafeStore
 from headrace.testing.rig import ports
 from headrace.testing.rig.redis import RedisServer
-from headrace_smap.ledger_redis import open_redis_ledger
-from headrace_smap.ledger_redis_checks import database_of, shown
+from headrace_smap.ledger.redis_checks import database_of, shown
+from headrace_smap.ledger.redis_ledger import open_redis_ledger
 
 EVICTING = ("allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl")
 

@@ -13,8 +13,8 @@ from smap_ledger_redis_contract import FAILED, HASH, ITEMS
 from headrace.errors import Busy, StoreFull, Unreachable
 from headrace.testing.rig import Proxy
 from headrace.testing.rig.redis import RedisServer
-from headrace_smap.ledger_redis import RedisLedger, load_scripts, open_redis_ledger
-from headrace_smap.ledger_redis_calls import CONNECTIONS_MAX, RedisCalls
+from headrace_smap.ledger.redis_calls import CONNECTIONS_MAX, RedisCalls
+from headrace_smap.ledger.redis_ledger import RedisLedger, load_scripts, open_redis_ledger
 from headrace_smap.values import CRAWL_OPEN, CRAWL_SEALED, CRAWLING, DONE, INITIALIZING, PROCESSING, End, Standing
 
 SCRIPTS = load_scripts()

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from smap_ledger_model import Model, Shown
 from test_smap_ledger_twins import TWINS, broken
 
-from headrace_smap.ledger_redis import RedisLedger, Scripts, keys_of
-from headrace_smap.ledger_redis_calls import RedisCalls
+from headrace_smap.ledger.redis_calls import RedisCalls
+from headrace_smap.ledger.redis_ledger import RedisLedger, Scripts, keys_of
 from headrace_smap.values import (
     CRAWL_OPEN,
     CRAWL_SEALED,

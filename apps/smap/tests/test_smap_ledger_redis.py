@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from smap_ledger_strangers import WholeLedgerContract
 
-from headrace_smap.ledger_redis import RedisLedger, open_redis_ledger
+from headrace_smap.ledger.redis_ledger import RedisLedger, open_redis_ledger
 
 
 class TestRedisLedger(WholeLedgerContract):

@@ -14,7 +14,7 @@ from smap_ledger_contract import P, ProjectLedgerContract, counts, ends, there
 
 import headrace
 from headrace.ports import Entry, Ledger, Posted
-from headrace_smap.ledger_store import LINE, StoreLedger
+from headrace_smap.ledger.store_ledger import LINE, StoreLedger
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, Standing
 
 

@@ -16,7 +16,7 @@ from test_smap_ledger_store import TestStoreLedger as Store
 import headrace
 from headrace.ports import Entry, Ledger, Posted
 from headrace.testing.twins import turns_red
-from headrace_smap.ledger_store import LINE, START, WELL, Names, StoreLedger
+from headrace_smap.ledger.store_ledger import LINE, START, WELL, Names, StoreLedger
 from headrace_smap.values import DONE, End, Standing
 
 C = ProjectLedgerContract

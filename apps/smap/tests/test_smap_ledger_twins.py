@@ -14,8 +14,8 @@ from smap_ledger_twins_before import Twin
 
 from headrace.errors import OperatorError, Unreachable
 from headrace.testing.twins import turns_red
-from headrace_smap.ledger_redis import RedisLedger, Scripts, load_scripts
-from headrace_smap.ledger_redis_calls import RedisCalls, Script
+from headrace_smap.ledger.redis_calls import RedisCalls, Script
+from headrace_smap.ledger.redis_ledger import RedisLedger, Scripts, load_scripts
 
 TWINS = {**smap_ledger_twins_before.TWINS, **smap_ledger_twins_after.TWINS}
 

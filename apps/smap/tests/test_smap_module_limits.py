@@ -11,7 +11,7 @@ from smap_module_drafting import analysed, modules
 
 from headrace_smap.analytics.modules import TEXT_CHARS_MAX
 from headrace_smap.analytics.modules.bench import posts_per_second, sample_posts
-from headrace_smap.analytics.modules.wording import SENTENCES_MAX
+from headrace_smap.analytics.modules.text.sentences import SENTENCES_MAX
 
 SECONDS_MAX = 0.2
 """Computing time of this thread; the worst text below needs a fifth of it on a busy machine."""

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from smap_module_drafting import analysed, words
 
-from headrace_smap.analytics.modules.cleaning import MARKS_MAX, cleaned
+from headrace_smap.analytics.modules.text.normal_form import MARKS_MAX, cleaned
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from headrace_smap.analytics import quality
 from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.modules.aspects import NO_ASPECT
 from headrace_smap.analytics.modules.intent import INTENTS
-from headrace_smap.analytics.modules.lexicons import entries_of
+from headrace_smap.analytics.modules.text.lexicons import entries_of
 
 STATED = {
     # task: accuracy and macro F1 of posts that nobody had seen while the lists grew

@@ -19,7 +19,7 @@ from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
 from headrace_smap.insight.channels import channels
-from headrace_smap.insight.notifying import ATTEMPTS_MAX, Notice, Notifier
+from headrace_smap.insight.notices import ATTEMPTS_MAX, Notice, Notifier
 from headrace_smap.settings import Settings
 from headrace_smap.values import DONE, Standing
 

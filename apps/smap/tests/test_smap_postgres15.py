@@ -15,9 +15,9 @@ from waiting import eventually
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.analytics.service import rerun
-from headrace_smap.insight.aggregating import Aggregator
-from headrace_smap.insight.gathering import gather
-from headrace_smap.keeping import keeping
+from headrace_smap.count.keeper import keeping
+from headrace_smap.insight.aggregates import Aggregator
+from headrace_smap.insight.report_content import gather
 from headrace_smap.serving import NAMES, serving_one
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world

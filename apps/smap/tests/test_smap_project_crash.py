@@ -17,8 +17,8 @@ from smap_office import EXAMPLE, Office, open_office
 
 from headrace.http import Options, application
 from headrace_smap.database import Step
-from headrace_smap.project.creating import Creator
-from headrace_smap.project.desk import Desk, desk_of
+from headrace_smap.project.creator import Creator
+from headrace_smap.project.operations import Desk, desk_of
 from headrace_smap.project.orders import Order
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings

@@ -9,8 +9,8 @@ import pytest
 from smap_mortal import Fate, Killed, fates, mortal, unharmed
 from smap_office import Office, open_office
 
-from headrace_smap.collector.naming import blob_path
-from headrace_smap.project.desk import Desk, desk_of
+from headrace_smap.collector.blob_names import blob_path
+from headrace_smap.project.operations import Desk, desk_of
 from headrace_smap.settings import Settings
 
 Work = Callable[[Desk], Awaitable[object]]

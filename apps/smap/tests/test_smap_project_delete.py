@@ -13,10 +13,10 @@ from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
 from headrace.errors import NotFound, Unreachable
-from headrace_smap.accounting import ItemEnd
-from headrace_smap.collector.naming import blob_path
-from headrace_smap.project import deleting
-from headrace_smap.project.deleting import AGAIN_S, Deleter
+from headrace_smap.collector.blob_names import blob_path
+from headrace_smap.count.accountant import ItemEnd
+from headrace_smap.project import deleter
+from headrace_smap.project.deleter import AGAIN_S, Deleter
 from headrace_smap.settings import Settings
 
 TABLES = ("projects", "smap_order", "smap_outbox", "smap_found", "smap_crawl", "smap_item", "post_analytics")
@@ -147,7 +147,7 @@ async def test_a_sweep_that_was_cut_goes_on_by_whoever_comes_next(office: Office
         await Deleter(broken, office.desk.accountant, office.calendar).sweep()
     assert sum([await has_blob(office, path) for path in paths]) == 6
     assert not await office.desk.deleter.sweep()
-    office.calendar.advance(seconds=deleting.HOLD_S + 1)
+    office.calendar.advance(seconds=deleter.HOLD_S + 1)
     assert await office.desk.deleter.sweep()
     assert [await has_blob(office, path) for path in paths] == [False] * 10
     assert await left(office, project) == {}

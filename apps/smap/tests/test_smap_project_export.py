@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 from smap_office import START, Office, open_office
 
-from headrace_smap.project.exporting import FORMS, NAMES, ROOM
+from headrace_smap.project.export import FORMS, NAMES, ROOM
 from headrace_smap.project.workbook import Workbook
 from headrace_smap.settings import Settings
 

@@ -18,11 +18,11 @@ from headrace.errors import CallerError
 from headrace.http import Options, application, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
-from headrace_smap.accounting import ItemEnd
+from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.project.front import front_routes
-from headrace_smap.project.linking import LinkedReader, Links
+from headrace_smap.project.links import LinkedReader, Links
 from headrace_smap.project.routes import project_routes
-from headrace_smap.project.watching import watch_newest
+from headrace_smap.project.stream import watch_newest
 from headrace_smap.settings import Settings, load
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

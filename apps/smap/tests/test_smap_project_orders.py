@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from smap_office import EXAMPLE, Office, open_office
 
-from headrace_smap.collector.splitting import read_order
+from headrace_smap.collector.task_plan import read_order
 from headrace_smap.settings import Settings
 
 

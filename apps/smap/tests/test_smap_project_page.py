@@ -16,7 +16,7 @@ from waiting import eventually
 from headrace.http import Options, application, page, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
-from headrace_smap.progress_routes import progress_routes
+from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings

@@ -10,9 +10,9 @@ import pytest
 from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
-from headrace_smap.accounting import Accountant, ItemEnd
-from headrace_smap.progress_routes import watch
-from headrace_smap.project.watching import watch_newest
+from headrace_smap.count.accountant import Accountant, ItemEnd
+from headrace_smap.count.progress_routes import watch
+from headrace_smap.project.stream import watch_newest
 from headrace_smap.settings import Settings
 
 

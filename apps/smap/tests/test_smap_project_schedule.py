@@ -11,7 +11,7 @@ import pytest
 from smap_office import EXAMPLE, START, Office, open_office
 from waiting import eventually
 
-from headrace_smap.project.creating import Creator
+from headrace_smap.project.creator import Creator
 from headrace_smap.project.scheduling import Scheduler, child_id, next_range
 from headrace_smap.settings import Settings
 

@@ -11,7 +11,7 @@ from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
 from headrace.testing.rig.proxy import Proxy
-from headrace_smap.project.desk import desk_of
+from headrace_smap.project.operations import desk_of
 from headrace_smap.settings import Settings, load
 from headrace_smap.world import open_world
 

@@ -21,11 +21,11 @@ from waiting import eventually
 import headrace
 from headrace.errors import OperatorError
 from headrace.testing.rig.redis import RedisServer
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciler_lease import LEASE, Turn
+from headrace_smap.count.remembered import REMEMBERED_MAX
 from headrace_smap.envelope import completed_id
-from headrace_smap.ledger_redis import open_redis_ledger
-from headrace_smap.reconciling import Reconciler
-from headrace_smap.reconciling_lease import LEASE, Turn
-from headrace_smap.remembering import REMEMBERED_MAX
+from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING_WAIT, End, Standing
 
 

@@ -12,10 +12,10 @@ from smap_reconciling_losses import in_memory, lives_through_a_lost_moment, live
 from smap_reconciling_strangers import StrangersContract
 
 from headrace.testing.twins import turns_red
-from headrace_smap.accounting import Accountant
-from headrace_smap.reconciling import Reconciler
-from headrace_smap.reconciling_rules import ON_ITS_WAY, Memory, View
-from headrace_smap.truth import look
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciler_rules import ON_ITS_WAY, Memory, View
+from headrace_smap.count.truth import look
 from headrace_smap.values import DONE, Standing
 
 

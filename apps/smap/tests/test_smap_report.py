@@ -12,10 +12,10 @@ import pytest
 
 from headrace.ports import Delivery, Event
 from headrace_smap import envelope
-from headrace_smap.analytics.analysing import COLUMNS
+from headrace_smap.analytics.work import COLUMNS
 from headrace_smap.database import Database, open_database
-from headrace_smap.insight.aggregating import Aggregator
-from headrace_smap.insight.gathering import gather
+from headrace_smap.insight.aggregates import Aggregator
+from headrace_smap.insight.report_content import gather
 from headrace_smap.insight.report_page import headline, list_page, report_page
 from headrace_smap.settings import Settings
 

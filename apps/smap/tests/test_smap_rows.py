@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime
 import msgspec
 import pytest
 
-from headrace_smap.analytics.analysing import COLUMNS, Work, analyse
 from headrace_smap.analytics.modules import Draft, Pipeline
+from headrace_smap.analytics.work import COLUMNS, Work, analyse
 from headrace_smap.database import open_database
-from headrace_smap.project.exporting import NAMES
+from headrace_smap.project.export import NAMES
 from headrace_smap.settings import Settings
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC)

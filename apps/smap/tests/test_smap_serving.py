@@ -12,7 +12,7 @@ import redis.asyncio
 
 from headrace.errors import HeadraceError, OperatorError
 from headrace.ports import Unknown, Unreachable, UnsafeStore
-from headrace_smap.accounting import Accountant
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.insight.service import InsightService
 from headrace_smap.serving import Stopped, patiently, serving_one
 from headrace_smap.settings import Settings

@@ -15,8 +15,8 @@ import structlog
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.http import Options, application, serving
-from headrace_smap.consuming import rest
-from headrace_smap.keeping import keeping
+from headrace_smap.consumer import rest
+from headrace_smap.count.keeper import keeping
 from headrace_smap.settings import HTTP_PORTS, Settings
 from headrace_smap.world import World, open_world
 

@@ -13,7 +13,7 @@ from headrace.ports import Bus
 from headrace_smap.blobs import Blobs, make_directory
 from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import EXCHANGE
-from headrace_smap.ledger import ProjectLedger
+from headrace_smap.ledger.project_ledger import ProjectLedger
 from headrace_smap.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStac
 
 async def _ledger(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
     if not settings.redis_url:
-        from headrace_smap.ledger_store import StoreLedger
+        from headrace_smap.ledger.store_ledger import StoreLedger
 
         return StoreLedger(engine)
-    from headrace_smap.ledger_redis import open_redis_ledger
+    from headrace_smap.ledger.redis_ledger import open_redis_ledger
 
     return await stack.enter_async_context(open_redis_ledger(settings.redis_url))

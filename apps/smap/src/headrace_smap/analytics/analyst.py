@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from headrace_smap.analytics.analysing import Work, analyse
 from headrace_smap.analytics.analysts import FRAME, encode
 from headrace_smap.analytics.modules import pipeline_of
+from headrace_smap.analytics.work import Work, analyse
 
 decode_request = msgspec.msgpack.Decoder(tuple[float, list[Work]]).decode
 

@@ -22,8 +22,8 @@ from typing import Protocol
 import msgspec
 
 from headrace.errors import Unreachable
-from headrace_smap.analytics.analysing import Outcome, Work, analyse
 from headrace_smap.analytics.modules import Pipeline
+from headrace_smap.analytics.work import Outcome, Work, analyse
 
 FRAME = struct.Struct(">I")
 START_S_MAX = 60.0

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from headrace_smap.analytics.analysing import Outcome, Work
 from headrace_smap.analytics.analysts import Analysts, Lost
 from headrace_smap.analytics.posts import Fault
+from headrace_smap.analytics.work import Outcome, Work
 
 LOST_MAX = 2
 """So often may a post lose an analyst while it is alone with it: once could be an accident of the machine."""

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from headrace.ports import Event
 from headrace_smap import envelope
-from headrace_smap.accounting import ItemEnd
 from headrace_smap.analytics.posts import Post
+from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.database import Step
 
 CANCELLED = "cancelled"

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import uuid_utils
 
 from headrace.ports import Subscription
-from headrace_smap.accounting import Accountant
 from headrace_smap.analytics.analysts import Analysts, ChildAnalysts, ThreadAnalyst
-from headrace_smap.analytics.fetching import Fetcher
-from headrace_smap.analytics.handling import Handler, Means
-from headrace_smap.analytics.lettering import Letters
+from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.dead_letters import Letters
+from headrace_smap.analytics.handler import Handler, Means
 from headrace_smap.analytics.limits import Limits
-from headrace_smap.analytics.looking import Projects
-from headrace_smap.analytics.measuring import Measures
+from headrace_smap.analytics.metrics import Measures
 from headrace_smap.analytics.modules import Pipeline, pipeline_of
 from headrace_smap.analytics.pipeline import Analysis
-from headrace_smap.analytics.rerunning import Rerun, Rerunner
+from headrace_smap.analytics.projects import Projects
+from headrace_smap.analytics.reruns import Rerun, Rerunner
 from headrace_smap.analytics.suspects import Suspects
-from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import DATA_COLLECTED
 from headrace_smap.world import World
 

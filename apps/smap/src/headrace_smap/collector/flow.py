@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import headrace
-from headrace_smap.collector.crawling import PAGE_S_MAX, Crawl, Outcome
+from headrace_smap.collector.crawl import PAGE_S_MAX, Crawl, Outcome
 from headrace_smap.collector.tasks import CrawlTask
 
 NAME = "smap-collect"

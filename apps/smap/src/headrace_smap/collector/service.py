@@ -11,16 +11,16 @@ import structlog
 
 import headrace
 from headrace.ports import Delivery, Subscription
-from headrace_smap.accounting import Accountant
-from headrace_smap.collector.crawlers.choosing import Crawlers
-from headrace_smap.collector.crawling import Crawl
+from headrace_smap.collector.crawl import Crawl
+from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.flow import collect_flow
-from headrace_smap.collector.halting import Halts
-from headrace_smap.collector.harvesting import Harvester
+from headrace_smap.collector.halts import Halts
+from headrace_smap.collector.harvester import Harvester
 from headrace_smap.collector.metrics import show
-from headrace_smap.collector.ordering import Orders
+from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.wishes import read_wishes
-from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED, new_id
 from headrace_smap.world import World
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.errors import CallerError
 from headrace.services import Sources, read, setting
-from headrace_smap.collector.naming import platform_name
+from headrace_smap.collector.blob_names import platform_name
 from headrace_smap.settings import PREFIX
 
 PLATFORMS = "tiktok,facebook,youtube"

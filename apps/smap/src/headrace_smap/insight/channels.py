@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headrace.errors import CallerError
 from headrace.services import Sources, read, setting
 from headrace_smap.database import Database
-from headrace_smap.insight.notifying import Channel
+from headrace_smap.insight.notices import Channel
 from headrace_smap.settings import PREFIX
 
 

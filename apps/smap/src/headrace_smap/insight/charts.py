@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from html import escape
 
-from headrace_smap.insight.gathering import OTHER, SENTIMENTS, Shares
+from headrace_smap.insight.report_content import OTHER, SENTIMENTS, Shares
 
 WIDTH, DAY_HEIGHT, ROW_HEIGHT, LABEL = 760, 200, 26, 190
 KINDS = (*SENTIMENTS, OTHER)

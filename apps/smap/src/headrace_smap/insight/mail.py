@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.errors import CallerError
 from headrace_smap.insight import words
-from headrace_smap.insight.notifying import Notice, Refused
+from headrace_smap.insight.notices import Notice, Refused
 
 SCHEMES = ("smtp", "smtps", "smtp+tls")
 TIMEOUT_S = 30.0

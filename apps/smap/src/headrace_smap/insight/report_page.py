@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from headrace_smap.database import Row
 from headrace_smap.insight import charts
-from headrace_smap.insight.gathering import SENTIMENTS, Report, TopPost
+from headrace_smap.insight.report_content import SENTIMENTS, Report, TopPost
 from headrace_smap.insight.words import is_web_address
 from headrace_smap.values import DONE
 

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from headrace.errors import NotFound
 from headrace.http import page
-from headrace_smap.insight.gathering import Report, gather
+from headrace_smap.count.progress_routes import ProjectName
+from headrace_smap.count.truth import look
+from headrace_smap.insight.report_content import Report, gather
 from headrace_smap.insight.report_page import list_page, report_page
-from headrace_smap.progress_routes import ProjectName
-from headrace_smap.truth import look
 from headrace_smap.world import World
 
 PROJECTS_SHOWN = 200

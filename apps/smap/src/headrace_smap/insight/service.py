@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from headrace.ports import Subscription
-from headrace_smap.consuming import Consumer, Intake
+from headrace_smap.consumer import Consumer, Intake
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
-from headrace_smap.insight.aggregating import Aggregator
+from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.channels import NotificationSettings, channels
-from headrace_smap.insight.notifying import Notice, Notifier
+from headrace_smap.insight.notices import Notice, Notifier
 from headrace_smap.world import World
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class InsightService:
             group.create_task(self.notifier.run(stop))
 
     def routes(self) -> Sequence[APIRouter]:
+        from headrace_smap.count.progress_routes import progress_routes
         from headrace_smap.insight.routes import report_routes
-        from headrace_smap.progress_routes import progress_routes
 
         return [progress_routes(self._world), *report_routes(self._world)]
 

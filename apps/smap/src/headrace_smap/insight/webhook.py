@@ -10,7 +10,7 @@ from standardwebhooks.webhooks import Webhook
 
 from headrace.errors import CallerError
 from headrace_smap.envelope import JOB_COMPLETED
-from headrace_smap.insight.notifying import Notice, Refused
+from headrace_smap.insight.notices import Notice, Refused
 from headrace_smap.insight.words import is_web_address
 
 TIMEOUT_S = 20.0

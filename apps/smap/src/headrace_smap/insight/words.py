@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from headrace_smap.insight.notifying import COUNTS, Notice
+from headrace_smap.insight.notices import COUNTS, Notice
 
 
 def subject(notice: Notice) -> str:

@@ -13,7 +13,7 @@ import httpx
 from headrace_smap.database import Database
 from headrace_smap.insight import words
 from headrace_smap.insight.channels import NotificationSettings
-from headrace_smap.insight.notifying import Notice, Refused
+from headrace_smap.insight.notices import Notice, Refused
 
 TIMEOUT_S = 20.0
 TOKEN_RAN_OUT = frozenset((-216, -220, -124))

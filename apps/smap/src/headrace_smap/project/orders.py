@@ -13,7 +13,7 @@ import msgspec
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from headrace.errors import TooLarge
-from headrace_smap.collector.splitting import (
+from headrace_smap.collector.task_plan import (
     DAYS_MAX,
     KEYWORD_CHARS_MAX,
     KEYWORDS_MAX,

@@ -18,9 +18,9 @@ from prometheus_client import Gauge
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.ports import Event
-from headrace_smap.accounting import Accountant
-from headrace_smap.completions import utc_now
-from headrace_smap.consuming import rest
+from headrace_smap.consumer import rest
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row, Step
 from headrace_smap.envelope import PROJECT_CREATED
 from headrace_smap.world import World

@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from headrace.http import PAGE_DEFAULT, PAGE_MAX, EventStream, Problem, last_event_id, seed_of
-from headrace_smap.progress_routes import ProjectName
-from headrace_smap.project.desk import Desk
-from headrace_smap.project.exporting import form_of
-from headrace_smap.project.linking import LinkedReader, Links
+from headrace_smap.count.progress_routes import ProjectName
+from headrace_smap.project.export import form_of
+from headrace_smap.project.links import LinkedReader, Links
+from headrace_smap.project.operations import Desk
 from headrace_smap.project.orders import ProjectOrder, understood
-from headrace_smap.project.reading import CANCELLED
+from headrace_smap.project.reader import CANCELLED
 from headrace_smap.project.scheduling import EVERY_S_MAX, EVERY_S_MIN
-from headrace_smap.project.watching import watch_newest
+from headrace_smap.project.stream import watch_newest
 
 TOTAL_MAX = 1_000_000_000
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]

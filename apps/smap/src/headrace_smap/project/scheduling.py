@@ -18,11 +18,11 @@ from typing import Any
 import structlog
 
 from headrace.errors import HeadraceError, NotFound
-from headrace_smap.completions import utc_now
-from headrace_smap.consuming import rest
+from headrace_smap.consumer import rest
+from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
-from headrace_smap.project.creating import Creator, Firing
+from headrace_smap.project.creator import Creator, Firing
 from headrace_smap.project.orders import Order
 from headrace_smap.world import World
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import structlog
 
 from headrace.errors import HeadraceError
-from headrace_smap.completions import utc_now
-from headrace_smap.consuming import rest
-from headrace_smap.progress_routes import progress_routes
-from headrace_smap.project.desk import desk_of
+from headrace_smap.consumer import rest
+from headrace_smap.count.completions import utc_now
+from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.project.front import front_routes
+from headrace_smap.project.operations import desk_of
 from headrace_smap.project.routes import project_routes
 from headrace_smap.world import World
 

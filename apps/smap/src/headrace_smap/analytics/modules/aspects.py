@@ -8,8 +8,8 @@ from pathlib import Path
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules.drafts import OTHER, Draft
 from headrace_smap.analytics.modules.keywords import keywords_of, phrases
-from headrace_smap.analytics.modules.lexicons import entries_in, entries_of, lexicon
 from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.text.lexicons import entries_in, entries_of, lexicon
 
 NO_ASPECT = "-"
 """A phrase of the list that only looks like an aspect: `bàn giao` delivers nothing."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import cache
 
 from headrace_smap.analytics.modules.drafts import OTHER, Draft
-from headrace_smap.analytics.modules.lexicons import Lexicon, entries_of, lexicon
 from headrace_smap.analytics.modules.pipelines import Options
-from headrace_smap.analytics.modules.sentiment_rules import strength_of
+from headrace_smap.analytics.modules.sentiment.rules import strength_of
 from headrace_smap.analytics.modules.spam import SPAM_FROM, judge
+from headrace_smap.analytics.modules.text.lexicons import Lexicon, entries_of, lexicon
 
 QUESTION, COMPLAINT, PRAISE, PURCHASE = "question", "complaint", "praise", "purchase"
 COMPARISON, NEWS, SUPPORT = "comparison", "news", "support"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from headrace_smap.analytics.modules.cleaning import cleaned
 from headrace_smap.analytics.modules.drafts import Draft, Sentence
-from headrace_smap.analytics.modules.lexicons import Phrases, all_folded, entries_of, folded, words_of
-from headrace_smap.analytics.modules.wording import words
+from headrace_smap.analytics.modules.text.lexicons import Phrases, all_folded, entries_of, folded, words_of
+from headrace_smap.analytics.modules.text.normal_form import cleaned
+from headrace_smap.analytics.modules.text.sentences import words
 
 PHRASES_MAX = 8
 PHRASE_WORDS_MAX = 3

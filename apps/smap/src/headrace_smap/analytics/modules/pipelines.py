@@ -29,7 +29,7 @@ _OURS = {
     "prepare": f"{_HERE}.prepare:Prepare",
     "intent": f"{_HERE}.intent:Intent",
     "aspects": f"{_HERE}.aspects:Aspects",
-    "sentiment": f"{_HERE}.sentiment:sentiment",
+    "sentiment": f"{_HERE}.sentiment.module:sentiment",
     "impact": f"{_HERE}.impact:Impact",
     NOTHING: f"{_HERE}.nothing:Nothing",
 }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from headrace_smap.analytics.modules import languages
-from headrace_smap.analytics.modules.asking import is_question
-from headrace_smap.analytics.modules.clausing import clauses
-from headrace_smap.analytics.modules.cleaning import cleaned
 from headrace_smap.analytics.modules.drafts import MIXED, VIETNAMESE, Draft, Sentence
-from headrace_smap.analytics.modules.extracting import FOUND_MAX, extract
 from headrace_smap.analytics.modules.pipelines import Options
 from headrace_smap.analytics.modules.posts import TEXT_CHARS_MAX
-from headrace_smap.analytics.modules.wording import is_emoji, sentences, words, written_out
+from headrace_smap.analytics.modules.text import languages
+from headrace_smap.analytics.modules.text.clauses import clauses
+from headrace_smap.analytics.modules.text.mentions import FOUND_MAX, extract
+from headrace_smap.analytics.modules.text.normal_form import cleaned
+from headrace_smap.analytics.modules.text.questions import is_question
+from headrace_smap.analytics.modules.text.sentences import is_emoji, sentences, words, written_out
 
 
 class Prepare:

@@ -9,7 +9,7 @@ from collections import Counter
 from functools import cache
 
 from headrace_smap.analytics.modules.drafts import Draft
-from headrace_smap.analytics.modules.lexicons import Lexicon, entries_of, lexicon
+from headrace_smap.analytics.modules.text.lexicons import Lexicon, entries_of, lexicon
 
 SPAM_FROM = 0.55
 _REPEAT_WORDS_MIN = 12

@@ -25,10 +25,10 @@ import msgspec
 
 from headrace.errors import CallerError
 from headrace_smap.collector.crawlers import formats
-from headrace_smap.collector.crawlers.fetching import Answer
+from headrace_smap.collector.crawlers.addresses import checked_parts
 from headrace_smap.collector.crawlers.formats import Item
-from headrace_smap.collector.crawlers.guarding import checked_parts
 from headrace_smap.collector.crawlers.kit import CrawlKit
+from headrace_smap.collector.crawlers.polite_fetcher import Answer
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Page, Post
 from headrace_smap.collector.wishes import CrawlWishes
 

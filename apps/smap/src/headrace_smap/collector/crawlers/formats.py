@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from headrace_smap.collector.crawlers.fetching import Answer
+from headrace_smap.collector.crawlers.polite_fetcher import Answer
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Post
 
 ITEMS_MAX = 100_000

@@ -1,0 +1,61 @@
+"""Deliveries → posts. Each post is in a batch once, however often it was told; what nobody can read is put aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headrace.ports import Delivery
+from headrace_smap import envelope
+from headrace_smap.analytics.posts import Fault, Post, item_of_message, text_of
+from headrace_smap.count.truth import item_name
+
+KEYWORD_CHARS_MAX = 200
+CRAWLED_CHARS_MAX = 100
+
+
+@dataclass(slots=True)
+class Batch:
+    """`posts` belong to a project and are counted, those with a fault too. `strays` belong to none."""
+
+    posts: list[Post] = field(default_factory=list)
+    strays: list[Post] = field(default_factory=list)
+    repeats: int = 0
+
+
+def read_batch(deliveries: Sequence[Delivery]) -> Batch:
+    """In the order in which they were delivered."""
+    batch = Batch()
+    seen: dict[tuple[str, str], Post] = {}
+    for delivery in deliveries:
+        post = _read(delivery)
+        if not post.project:
+            batch.strays.append(post)
+        elif (first := seen.setdefault(post.name, post)) is post:
+            batch.posts.append(post)
+        else:
+            batch.repeats += 1
+            first.suspect |= post.suspect
+            first.deliveries = max(first.deliveries, post.deliveries)
+    return batch
+
+
+def _read(delivery: Delivery) -> Post:
+    event, project = delivery.event, ""
+    suspect = delivery.alone or delivery.deliveries > 1
+    traceparent = event.headers.get("traceparent", "") if event.headers else ""
+    try:
+        message = envelope.read(event.body)
+        project = message.project
+        told = envelope.collected(message)
+    except envelope.Malformed as error:
+        # Somebody expects this post: without a path it is counted under a name of its own.
+        post = Post(project, item_of_message(event.body), "", event.body)
+        post.fault = Fault(error.rule, error.reason)
+    else:
+        path = told.minio_path
+        post = Post(project, item_name(path), path, event.body)
+        post.told_at, post.crawled_at = message.timestamp, text_of(told.crawled_at, CRAWLED_CHARS_MAX)
+        post.keyword = text_of(told.rest.get("keyword"), KEYWORD_CHARS_MAX)
+    post.deliveries, post.suspect, post.traceparent = delivery.deliveries, suspect, traceparent
+    return post

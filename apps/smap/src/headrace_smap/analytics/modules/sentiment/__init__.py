@@ -1,0 +1,1 @@
+"""How a post is meant: the module, and the rules, word lists or model that it asks."""

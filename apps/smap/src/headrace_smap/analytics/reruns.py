@@ -1,0 +1,70 @@
+"""Analysing a project's stored blobs again with the modules of today.
+
+Only results are rewritten: nothing is counted again, and nothing is told, because every post was told of once under an
+id that a repeat would carry as well. It can be stopped and started anywhere: what has the present model version is
+left alone. A post whose blob is gone or fails now keeps the result that it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace_smap.analytics import results
+from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.pipeline import Analysis
+from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.projects import wish_of
+from headrace_smap.analytics.work import Work
+from headrace_smap.database import Database
+
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """`rewritten` results are new; `kept` ones could not be made anew."""
+
+    rewritten: int = 0
+    kept: int = 0
+
+
+class Rerunner:
+    """Works through a project page by page."""
+
+    def __init__(self, database: Database, fetcher: Fetcher, analysis: Analysis) -> None:
+        self._database, self._fetcher, self._analysis = database, fetcher, analysis
+
+    async def rerun(self, project: str, version: str, stop: asyncio.Event | None = None) -> Rerun:
+        """All results of the project that are not of this model version."""
+        after, rewritten, kept = "", 0, 0
+        ((_, *wish),) = await self._database.rows("analytics_projects", projects=(project,))
+        keywords = wish_of(*wish).keywords
+        while not (stop and stop.is_set()):
+            values = {"project": project, "after": after, "version": version, "room": PAGE}
+            page = await self._database.rows("outdated_results", **values)
+            if not page:
+                break
+            posts = [Post(project, path, path, b"", keyword=word, crawled_at=at) for path, word, at in page]
+            await self._analyse(posts, keywords)
+            for step in results.rows(posts):
+                await self._database.transact(step)
+            found = sum(post.found is not None for post in posts)
+            rewritten, kept, after = rewritten + found, kept + len(posts) - found, posts[-1].path
+        return Rerun(rewritten, kept)
+
+    async def _analyse(self, posts: Sequence[Post], keywords: tuple[str, ...]) -> None:
+        large = await self._fetcher.small(posts)
+        await self._compute([post for post in posts if post.raw is not None], keywords)
+        for post in large:
+            await self._fetcher.large(post)
+            if post.raw is not None:
+                await self._compute([post], keywords)
+
+    async def _compute(self, posts: Sequence[Post], keywords: tuple[str, ...]) -> None:
+        works = [
+            Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, keywords) for post in posts
+        ]
+        for post, (found, fault) in zip(posts, await self._analysis.run(works), strict=True):
+            post.found, post.fault, post.raw = found, fault, None

@@ -1,0 +1,86 @@
+"""`project.created` becomes a job: the plan is stored first, and what is stored is submitted.
+
+A message may come any number of times, to any number of instances and with other words: a project is known by its id,
+and its first plan counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+import headrace
+from headrace.ports import Delivery
+from headrace_smap.collector.flow import open_round
+from headrace_smap.collector.harvester import FAILED, WAITING
+from headrace_smap.collector.task_plan import Refused, read_order, split
+from headrace_smap.collector.tasks import CrawlTask
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.envelope import Malformed, Message, read
+from headrace_smap.world import World
+
+ORDER = "order"
+"""The name of the row that says why an order could not be carried out."""
+log = structlog.get_logger("smap")
+
+
+class Orders:
+    """Takes orders in; `handle` may be repeated."""
+
+    def __init__(self, world: World, accountant: Accountant, platforms: Sequence[str]) -> None:
+        self._world, self._accountant, self._platforms = world, accountant, platforms
+
+    async def handle(self, deliveries: Sequence[Delivery], flow: headrace.Flow, now: Callable[[], datetime]) -> None:
+        for delivery in deliveries:
+            try:
+                message = read(delivery.event.body)
+            except Malformed as error:
+                reason = f"{error.rule}: {error.reason}"
+                log.error("order.malformed", event_id=delivery.event.event_id, reason=reason)
+                await self._world.bus.dead_letter([delivery], reason)
+                continue
+            await self._take(message, flow, now())
+
+    async def _take(self, message: Message, flow: headrace.Flow, now: datetime) -> None:
+        project = message.project
+        if await self._world.database.rows("crawl_shut", projects=[project]):
+            # Long over, cancelled or deleted: opening it again would show what is not so any more.
+            log.info("order.over", project=project)
+            return
+        await self._accountant.open(project)
+        place = {"project": project}
+        plan = {**place, "rows": self.plan(message), "now": now}
+        planned = ("crawl_hold", place), ("crawl_plan", plan), ("crawl_planned", place)
+        rows = (await self._world.database.transact(*planned))[2]
+        tasks = [msgspec.json.decode(document, type=CrawlTask) for (document,) in rows]
+        await self._accountant.expect(project, 0)
+        job = await open_round(self._world.engine, flow, project, tasks)
+        log.info("order.taken", project=project, job=job, tasks=len(tasks))
+
+    def plan(self, message: Message) -> list[dict[str, Any]]:
+        """The tasks of an order as they are stored, or one row that says why there are none."""
+        try:
+            tasks = split(read_order(message.project, message.payload), self._platforms)
+        except Refused as error:
+            log.error("order.refused", project=message.project, reason=str(error))
+            task = CrawlTask(message.project, ORDER, "")
+            return [{**_row(0, task), "document": "", "state": FAILED, "error": str(error)}]
+        return [_row(number, task) for number, task in enumerate(tasks)]
+
+
+def _row(position: int, task: CrawlTask) -> dict[str, Any]:
+    return {
+        "task": task.name,
+        "position": position,
+        "platform": task.platform,
+        "keyword": task.keyword,
+        "url": task.url,
+        "day": task.day,
+        "document": msgspec.json.encode(task).decode(),
+        "state": WAITING,
+        "error": None,
+    }

@@ -1,0 +1,21 @@
+"""Social-media analytics: four services, a demo, and what operators do.
+
+`headrace smap …`. What a command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from headrace_smap.commands import demo, operators, services
+
+HELP = (__doc__ or "").partition("\n")[0]
+
+
+def register(tree: typer.Typer) -> None:
+    """The entry point: add `smap` to the commands of headrace."""
+    app = typer.Typer(name="smap", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    demo.register(app)
+    services.register(app)
+    operators.register(app)
+    tree.add_typer(app)

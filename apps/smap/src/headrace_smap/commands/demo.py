@@ -1,0 +1,250 @@
+"""`headrace smap demo`: the four services on one directory, a project from start to finish, and its report.
+
+Nothing is installed and no server is needed. The posts are made up (and say so), a few of them broken on purpose: they
+are counted as errors, and the bar reaches 100 % all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from headrace.commands import Exit, Session, of
+from headrace.errors import NotFound
+from headrace.services import bare_errors
+
+if TYPE_CHECKING:
+    import httpx
+
+    from headrace_smap.world import World
+
+KEYWORDS = ("VinFast", "VF3")
+PLATFORMS = ("tiktok", "facebook", "youtube")
+DAYS = 7
+LOOK_S = 0.1
+WAIT_S_MAX = 1_800.0
+STALLED_S = 5.0
+END_S_MAX = 10.0
+WITNESS = "smap.demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the demo did."""
+
+    project: str
+    posts: int
+    analysed: int
+    errors: int
+    dead_letters: int
+    finish_lines: int
+    seconds: float
+    report: str
+
+
+class Show(Protocol):
+    def __call__(self, progress: dict[str, Any]) -> None: ...
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(demo)
+
+
+def demo(
+    context: typer.Context,
+    posts: Annotated[int, typer.Option(min=50, max=1_000_000, help="About how many posts.")] = 2_000,
+    folder: Annotated[
+        Path | None, typer.Option("--to", help="Where to leave everything; else a new directory.")
+    ] = None,
+    headless: Annotated[bool, typer.Option("--headless", help="Do not open the report.")] = False,
+) -> int:
+    """Run the four services on one directory and analyse a project of made-up posts.
+
+    Shows the progress to 100 % and leaves a report. Needs no server.
+    """
+    session = of(context)
+    place = (folder or Path(tempfile.mkdtemp(prefix="headrace-smap-"))).absolute()
+    with bare_errors():
+        receipt = asyncio.run(_whole(session, place, posts))
+    session.answer(asdict(receipt), lambda console: _show(console, receipt))
+    if not (headless or session.json) and sys.stdout.isatty():
+        import webbrowser
+
+        webbrowser.open(Path(receipt.report).as_uri())
+    return Exit.OK if receipt.finish_lines == 1 and receipt.posts == receipt.analysed + receipt.errors else Exit.FAILED
+
+
+async def _whole(session: Session, place: Path, posts: int) -> Receipt:
+    import httpx
+
+    from headrace_smap.count.keeper import keeping
+    from headrace_smap.logging import quiet
+    from headrace_smap.serving import NAMES, serving_one
+    from headrace_smap.settings import load
+    from headrace_smap.world import open_world
+
+    quiet()
+    per_task = max(1, round(posts / (len(KEYWORDS) * len(PLATFORMS) * DAYS)))
+    crawlers = f"*=simulated:posts={per_task}&page=50&broken=0.01&latency=0.02"
+    environment = {**_plain_environment(), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        world = await stack.enter_async_context(open_world(load(environment, http_port=0)))
+        letters = await _witness(world)
+        await stack.enter_async_context(keeping(world, stop))
+        urls = {}
+        for name in NAMES:
+            ready = await stack.enter_async_context(serving_one(name, world, stop))
+            urls[name] = ready.url
+            session.say(ready.line)
+        client = await stack.enter_async_context(httpx.AsyncClient(timeout=30, trust_env=False))
+        begun = time.monotonic()
+        project = await _create(client, urls["project"])
+        session.say(f"project {project}: {urls['insight']}/projects/{project}/report")
+        with _bar(session) as show:
+            await _follow(client, f"{urls['insight']}/projects/{project}/progress", show)
+        seconds = time.monotonic() - begun
+        page = await client.get(f"{urls['insight']}/projects/{project}/report")
+        report = place / f"report-{project}.html"
+        await asyncio.to_thread(report.write_bytes, page.raise_for_status().content)
+        receipt = await _receipt(world, project, seconds, report)
+        return replace(receipt, dead_letters=receipt.dead_letters - letters)
+
+
+async def _create(client: httpx.AsyncClient, url: str) -> str:
+    today = datetime.now(UTC).date()
+    order = {
+        "keywords": list(KEYWORDS),
+        "targets": [],
+        "date_range": [(today - timedelta(days=DAYS - 1)).isoformat(), today.isoformat()],
+    }
+    answer = await client.post(f"{url}/projects", json=order)
+    return str(answer.raise_for_status().json()["project_id"])
+
+
+async def _follow(client: httpx.AsyncClient, url: str, show: Show) -> None:
+    """Until the finish line; what does not come to it in time is an error."""
+    from headrace_smap.logging import quiet
+
+    before, moved_at = None, time.monotonic()
+    async with asyncio.timeout(WAIT_S_MAX):
+        while True:
+            progress = (await client.get(url)).json()
+            show(progress)
+            if progress["status"] == "DONE":
+                return
+            if progress != before:
+                before, moved_at = progress, time.monotonic()
+            elif time.monotonic() - moved_at > STALLED_S:
+                # Whatever they wait for, such as room on the disk, they say as a warning.
+                quiet(logging.WARNING)
+            await asyncio.sleep(LOOK_S)
+
+
+async def _witness(world: World) -> int:
+    """Somebody else who hears of every end, so that the receipt can say how many there were. Answers how many dead
+    letters an earlier demo left in the same place."""
+    from headrace.ports import Subscription
+    from headrace_smap.envelope import ERRORS_QUEUE, JOB_COMPLETED
+
+    await world.bus.subscribe(Subscription(WITNESS, (JOB_COMPLETED,)))
+    try:
+        return (await world.engine.bus.backlog(ERRORS_QUEUE)).waiting
+    except NotFound:
+        return 0
+
+
+async def _receipt(world: World, project: str, seconds: float, report: Path) -> Receipt:
+    from headrace_smap.envelope import ERRORS_QUEUE
+    from headrace_smap.insight.report_content import gather
+
+    found = await gather(world.database, project)
+    assert found is not None
+    lines = len(await _ends(world, project))
+    letters = await world.engine.bus.backlog(ERRORS_QUEUE)
+    return Receipt(
+        project, found.total, found.posts, found.errors, letters.waiting, lines, round(seconds, 2), str(report)
+    )
+
+
+async def _ends(world: World, project: str) -> set[str]:
+    """The ends of this project that were told, after a look at all that waits: there may be those of earlier demos. An
+    end is told a moment after the bar shows it."""
+    from headrace_smap import envelope
+
+    ends: set[str] = set()
+    until = time.monotonic() + END_S_MAX
+    while time.monotonic() < until:
+        heard = (await world.bus.receive(WITNESS, "demo", 100, END_S_MAX)).deliveries
+        ends |= {one.event.event_id for one in heard if envelope.read(one.event.body).project == project}
+        await world.bus.ack(heard)
+        if ends and not heard:
+            break
+        await asyncio.sleep(0 if heard else LOOK_S)
+    return ends
+
+
+@contextmanager
+def _bar(session: Session) -> Iterator[Show]:
+    if session.json or not sys.stderr.isatty():
+        last: list[object] = []
+
+        def lines(progress: dict[str, Any]) -> None:
+            if not session.json and last != [progress]:
+                session.say(
+                    f"{progress['status']:<16} {progress.get('processed', 0):>8,} of {progress.get('total', 0):,}"
+                    f"  {progress['percent']:6.2f} %"
+                )
+            last[:] = [progress]
+
+        yield lines
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        task = bars.add_task("INITIALIZING", total=None)
+
+        def bar(progress: dict[str, Any]) -> None:
+            total = progress.get("total") or None
+            bars.update(
+                task, description=str(progress["status"]), completed=int(progress.get("processed", 0)), total=total
+            )
+
+        yield bar
+
+
+def _plain_environment() -> dict[str, str]:
+    """Without the servers that the environment may name: this is the embedded form."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SMAP_")}
+
+
+def _show(console: Any, receipt: Receipt) -> None:
+    from headrace.commands import plain_table
+
+    table = plain_table("receipt", "")
+    lines = {
+        "posts found": f"{receipt.posts:,}",
+        "analysed": f"{receipt.analysed:,}",
+        "failed, and counted": f"{receipt.errors:,}",
+        "dead letters": f"{receipt.dead_letters:,}",
+        "finish lines crossed": f"{receipt.finish_lines:,}",
+        "seconds": f"{receipt.seconds:,.1f}",
+        "report": receipt.report,
+    }
+    for name, value in lines.items():
+        table.add_row(name, value)
+    console.print(table)

@@ -1,0 +1,288 @@
+"""What operators do to projects: the same code as the routes of the project service, without a service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from headrace.commands import Exit, of
+from headrace.errors import CallerError, NotFound, OperatorError
+
+if TYPE_CHECKING:
+    from headrace_smap.project.operations import Desk
+
+T = TypeVar("T")
+Project = Annotated[str, typer.Argument(help="The project's id.")]
+LIST_MAX = 200
+_WORDS = "{status}: {processed:,} of {total:,} posts, {errors:,} failed, {percent:.2f} %"
+
+
+def register(app: typer.Typer) -> None:
+    for command in (create, projects, progress, failures, seal, cancel, retry, rerun, delete, export, quality):
+        app.command()(command)
+
+
+def create(
+    context: typer.Context,
+    keywords: Annotated[list[str], typer.Argument(help="What to look for.")],
+    days: Annotated[str, typer.Option("--days", help="FIRST..LAST, such as 2025-01-01..2025-02-01.")],
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="PLATFORM=URL of a page or feed; may be repeated.")
+    ] = None,
+    posts_max: Annotated[int | None, typer.Option("--posts-max", min=1, help="At most so many posts.")] = None,
+) -> None:
+    """Create a project; running services take it from there."""
+    session = of(context)
+
+    async def work(desk: Desk) -> str:
+        import uuid_utils
+        from pydantic import ValidationError
+
+        from headrace_smap.project.orders import ProjectOrder, understood
+
+        wishes: dict[str, Any] = {"keywords": keywords, "date_range": days.split("..")}
+        wishes["targets"] = [_target(text) for text in target or ()]
+        if posts_max is not None:
+            wishes["posts_max"] = posts_max
+        project = f"proj_{uuid_utils.uuid7()}"
+        try:
+            order = understood(ProjectOrder.model_validate(wishes), desk.platforms)
+        except ValidationError as wrong:
+            raise CallerError("; ".join(map(_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
+        await desk.creator.create(project, order, project)
+        await desk.relay.relay()
+        return project
+
+    project = _with_desk(work)
+    session.answer({"project_id": project}, lambda console: console.print(project))
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    """A fault of an order: where it is, if that is known, and what it is."""
+    where, what = ".".join(map(str, fault["loc"])), str(fault["msg"]).removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
+
+
+def projects(
+    context: typer.Context,
+    status: Annotated[str | None, typer.Option("--status", help="Only those in this state.")] = None,
+) -> None:
+    """List projects, the newest first."""
+    session = of(context)
+    shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
+
+    def show(console: Any) -> None:
+        from headrace.commands import Column, print_list
+
+        rows = shown["items"]
+        seen = [row["progress"] for row in rows]
+        columns = [
+            Column("project", [row["project_id"] for row in rows]),
+            Column("status", [row["status"] for row in rows]),
+            Column("posts", [f"{each['processed']:,} / {each['total']:,}" for each in seen]),
+            Column("failed", [f"{each['errors']:,}" for each in seen]),
+            Column("failed tasks", [f"{row['failed_tasks']:,}" for row in rows], spare=2),
+            Column("created", [str(row["created_at"])[:19] for row in rows], spare=1),
+        ]
+        print_list(console, columns)
+
+    session.answer(shown, show)
+
+
+def progress(context: typer.Context, project: Project) -> None:
+    """How far a project is, as the services answer it."""
+    session = of(context)
+    found = _with_desk(lambda desk: desk.accountant.progress(project), new=False)
+    if found is None:
+        raise _unknown(project)
+    words = _WORDS.format(**found)
+    session.answer(found, lambda console: console.print(words))
+
+
+def failures(context: typer.Context, project: Project) -> None:
+    """The posts of a project that failed, and why."""
+    session = of(context)
+    shown = _with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
+
+    def show(console: Any) -> None:
+        from headrace.commands import plain_table
+
+        table = plain_table("post", "reason")
+        for row in shown["items"]:
+            table.add_row(row["item"], row["reason"])
+        console.print(table)
+
+    session.answer(shown, show)
+
+
+def seal(
+    context: typer.Context,
+    project: Project,
+    total: Annotated[int | None, typer.Option("--total", min=0, help="At so many posts, not at what is known.")] = None,
+) -> int:
+    """Close a project whose collector never says that it is done.
+
+    The total is what is known unless it is given. If everything has ended, this finishes the project. One that is
+    finished already stays as it is.
+    """
+
+    async def work(desk: Desk) -> tuple[bool, dict[str, object] | None]:
+        await _known(desk, project)
+        standing = await desk.accountant.seal(project, total)
+        return standing is None, standing.progress() if standing else await desk.accountant.progress(project)
+
+    ended_before, document = _with_desk(work)
+    if document is None:
+        raise _unknown(project)
+    words = ("it is finished already, " if ended_before else "") + _WORDS.format(**document)
+    of(context).answer(document, lambda console: console.print(words))
+    return Exit.OK
+
+
+def cancel(context: typer.Context, project: Project) -> int:
+    """Stop a project at what was found by now."""
+
+    async def work(desk: Desk) -> bool:
+        await _known(desk, project)
+        cancelled = await desk.accountant.cancel(project)
+        if cancelled:
+            await desk.scheduler.drop(project)
+        return cancelled
+
+    done = _with_desk(work)
+    of(context).answer({"cancelled": done}, lambda console: console.print("cancelled" if done else "it had ended"))
+    return Exit.OK if done else Exit.CONFLICT
+
+
+def retry(context: typer.Context, project: Project) -> None:
+    """Try the failed posts of a project again; it stays DONE, and its errors fall."""
+
+    async def work(desk: Desk) -> int:
+        from headrace_smap.envelope import new_id
+
+        await _known(desk, project)
+        count = await desk.retrier.retry(project, new_id())
+        await desk.relay.relay()
+        return count
+
+    count = _with_desk(work)
+    of(context).answer({"retried": count}, lambda console: console.print(f"{count:,} posts are tried again"))
+
+
+def rerun(context: typer.Context, project: Project) -> None:
+    """Analyse the stored posts of a project anew, where another model version made the results."""
+
+    async def work(desk: Desk) -> tuple[int, int]:
+        from headrace_smap.analytics.service import rerun as rerun_project
+        from headrace_smap.insight.aggregates import Aggregator
+
+        await _known(desk, project)
+        done = await rerun_project(desk.world, project)
+        await Aggregator(desk.world.database).rebuild(project)
+        return done.rewritten, done.kept
+
+    rewritten, kept = _with_desk(work)
+    document = {"rewritten": rewritten, "kept": kept}
+    words = f"{rewritten:,} results are new; {kept:,} could not be made anew and stay as they were"
+    of(context).answer(document, lambda console: console.print(words))
+
+
+def delete(context: typer.Context, project: Project) -> None:
+    """Delete a project with its posts, rows and keys."""
+
+    async def work(desk: Desk) -> bool:
+        known = await desk.deleter.delete(project)
+        while await desk.deleter.sweep():
+            pass
+        return known
+
+    if not _with_desk(work):
+        raise _unknown(project)
+    of(context).answer({"deleted": project}, lambda console: console.print(f"{project} is deleted"))
+
+
+def export(
+    context: typer.Context,
+    project: Project,
+    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
+    form: Annotated[str | None, typer.Option("--format", help="csv, xlsx or parquet; else by the file's name.")] = None,
+) -> None:
+    """Write the results of a project to a file: CSV, XLSX or Parquet."""
+    name = form or (file.suffix.lstrip(".").lower() if file and file.suffix else "csv")
+
+    async def work(desk: Desk) -> int:
+        from headrace_smap.project.export import form_of
+
+        await _known(desk, project)
+        pieces, written = form_of(name).pieces(desk.world.database, project), 0
+        with _opened(file) as target:
+            async for piece in pieces:
+                written += target.write(piece)
+        return written
+
+    written = _with_desk(work, new=False)
+    if file:
+        document = {"file": str(file), "bytes": written}
+        of(context).answer(document, lambda console: console.print(f"{written:,} bytes in {file}"))
+
+
+def quality(context: typer.Context) -> None:
+    """How well the shipped modules do on the labelled posts that come with them."""
+    from headrace_smap.analytics.quality import HELD_OUT, assess, rendered
+
+    of(context).answer([asdict(figures) for figures in assess(HELD_OUT)], lambda console: console.print(rendered()))
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[IO[bytes]]:
+    """The file to write, or standard output."""
+    if file is None:
+        yield sys.stdout.buffer
+        return
+    try:
+        with file.open("wb") as target:
+            yield target
+    except OSError as error:
+        raise OperatorError(f"{file} cannot be written: {error.strerror}", "name another file") from None
+
+
+async def _known(desk: Desk, project: str) -> None:
+    """Only what somebody knows can be worked on: a slip of the pen is no empty project."""
+    if await desk.accountant.progress(project) is None:
+        raise _unknown(project)
+
+
+def _unknown(project: str) -> NotFound:
+    return NotFound(f"there is no project {project}", "headrace smap projects lists them")
+
+
+def _target(text: str) -> dict[str, str]:
+    platform, _, url = text.partition("=")
+    if not url:
+        raise typer.BadParameter(f"{text!r} is not PLATFORM=URL", param_hint="--target")
+    return {"platform": platform, "url": url}
+
+
+def _with_desk(work: Callable[[Desk], Awaitable[T]], new: bool = True) -> T:
+    """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
+    from headrace.services import bare_errors
+    from headrace_smap.logging import quiet
+    from headrace_smap.project.operations import desk_of
+    from headrace_smap.settings import load
+    from headrace_smap.world import open_world
+
+    async def whole() -> T:
+        async with open_world(load(os.environ), new) as world:
+            return await work(desk_of(world))
+
+    quiet()
+    with bare_errors():
+        return asyncio.run(whole())

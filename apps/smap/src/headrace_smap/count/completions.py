@@ -1,0 +1,41 @@
+"""Listening for the end of projects: when somebody else has announced one, we do not announce it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from headrace.ports import Delivery, Subscription
+from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.database import Database
+from headrace_smap.envelope import COMPLETIONS_QUEUE, JOB_COMPLETED, Malformed, read
+from headrace_smap.world import World
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Completions:
+    """Writes down which projects were announced, by whomever and in whichever form."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._now = database, now
+
+    async def handle(self, deliveries: Sequence[Delivery]) -> None:
+        projects = set()
+        for delivery in deliveries:
+            try:
+                projects.add(read(delivery.event.body).project)
+            except Malformed:
+                # It names no project, so there is nothing that it could have announced.
+                continue
+        if projects:
+            await self._database.rows("truth_completed_seen", projects=tuple(sorted(projects)), now=self._now())
+
+
+def completions(world: World) -> Consumer:
+    """The consumer that runs in every process of ours."""
+    subscription = Subscription(COMPLETIONS_QUEUE, (JOB_COMPLETED,))
+    return Consumer(world.bus, Intake(subscription, Completions(world.database).handle), f"completions-{os.getpid()}")

@@ -1,0 +1,156 @@
+"""One notification per project and channel: a notice is written once, and sent until somebody has taken it.
+
+`job.completed` only writes the notices; a sender claims those that are due. Anybody may announce an end too early, and
+there is one notice only: that of a project we know is due when the truth says that it is finished. One that we do not
+know is believed at once. If the sender dies between the receiver's answer and our commit, the notice is sent once more
+under the same id, by which a receiver can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Protocol
+
+import structlog
+
+from headrace.errors import HeadraceError
+from headrace.ports import Delivery
+from headrace_smap import envelope
+from headrace_smap.consumer import rest
+from headrace_smap.database import Database
+from headrace_smap.envelope import Malformed
+
+HOLD_S = 120.0
+SEND_S_MAX = 60.0
+POLL_S = 1.0
+ATTEMPTS_MAX = 12
+PAUSE_S_MIN, PAUSE_S_MAX = 2.0, 3_600.0
+ROOM = 10
+ERROR_CHARS_MAX = 500
+COUNTS = ("total", "done", "errors")
+COUNT_MAX = 2**53
+"""Larger numbers are not the same in every JSON."""
+log = structlog.get_logger("smap")
+
+
+class Refused(Exception):
+    """The receiver will never take it: sending again changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told of one finished project. `id` is the same in every attempt. `counts`: total, done and errors, or
+    nothing if nobody knows them."""
+
+    id: str
+    project: str
+    counts: Mapping[str, int]
+    report_url: str = ""
+
+
+class Due(NamedTuple):
+    """A notice that was claimed. `counts`: what the announcement said, if it did."""
+
+    project: str
+    channel: str
+    notice_id: str
+    attempts: int
+    counts: Mapping[str, int] | None
+
+
+class Channel(Protocol):
+    name: str
+
+    async def send(self, notice: Notice) -> None:
+        """Hand it over. `Refused`: for good; any other exception: later."""
+
+
+class Teller(Protocol):
+    """Who knows what is to be told."""
+
+    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
+        """None: nobody is to be told of this project. `told` are the counts of its announcement."""
+
+
+class Notifier:
+    """Writes notices and sends them. Any number may run."""
+
+    def __init__(self, database: Database, channels: Sequence[Channel], teller: Teller) -> None:
+        self._database, self._teller = database, teller
+        self._channels = {channel.name: channel for channel in channels}
+        self._news = asyncio.Event()
+
+    async def handle(self, deliveries: Sequence[Delivery]) -> None:
+        """A batch of `job.completed`, in any of its forms."""
+        for delivery in deliveries:
+            try:
+                message = envelope.read(delivery.event.body)
+            except Malformed as wrong:
+                log.warning("completion.unreadable", event_id=delivery.event.event_id, rule=wrong.rule)
+                continue
+            await self.add(message.project, _counts(message.payload))
+
+    async def add(self, project: str, counts: Mapping[str, int] | None = None) -> None:
+        """The notices of a project whose end was announced; those that were written before stay as they are."""
+        rows = [
+            {"channel": name, "notice_id": envelope.derived_id("notice", project, name), "counts": counts}
+            for name in self._channels
+        ]
+        if rows:
+            await self._database.rows("notice_add", project=project, rows=rows, now=_now())
+            self._news.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send what is due until `stop` is set."""
+        while not stop.is_set():
+            self._news.clear()
+            try:
+                sent = await self.send_due()
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                log.warning("notices.failing", error=str(error))
+                sent = 0
+            if not sent:
+                await rest(stop, POLL_S, self._news)
+
+    async def send_due(self) -> int:
+        """Send one batch of due notices; how many were tried."""
+        if not self._channels:
+            return 0
+        now = _now()
+        until = now + timedelta(seconds=HOLD_S)
+        due = await self._database.rows("notice_claim", now=now, until=until, room=ROOM)
+        await asyncio.gather(*(self._send(Due(*row)) for row in due))
+        return len(due)
+
+    async def _send(self, due: Due) -> None:
+        project, channel, notice_id, attempts, told = due
+        values = {"project": project, "channel": channel}
+        try:
+            notice = await self._teller.notice(project, notice_id, told)
+            if notice is not None and channel in self._channels:
+                async with asyncio.timeout(SEND_S_MAX):
+                    await self._channels[channel].send(notice)
+        except Exception as error:
+            final = isinstance(error, Refused) or attempts >= ATTEMPTS_MAX
+            state = "given up" if final else "waiting"
+            later = _now() + timedelta(seconds=min(PAUSE_S_MAX, PAUSE_S_MIN * 2**attempts))
+            reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]
+            log.warning("notice.failed", project=project, channel=channel, attempts=attempts, state=state, error=reason)
+            await self._database.rows("notice_failed", **values, state=state, due=later, error=reason)
+            return
+        await self._database.rows("notice_sent", **values, now=_now())
+
+
+def _counts(payload: Mapping[str, Any]) -> dict[str, int] | None:
+    """What an announcement says, if it says all of it in numbers: anybody may have written it."""
+    counts = {name: count for name in COUNTS if type(count := payload.get(name)) is int and 0 <= count <= COUNT_MAX}
+    return counts if len(counts) == len(COUNTS) else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

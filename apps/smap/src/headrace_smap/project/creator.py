@@ -1,0 +1,97 @@
+"""A project comes into being: its rows and `project.created` in one transaction, then its account, then the event.
+
+The order of the steps, and what a crash after each leaves behind:
+
+1. *The transaction*: order, outbox event, account, project. Before it nothing happened, and the client asks again.
+2. *The account is opened* in the ledger. A crash before it: the relay of any instance opens it before it tells.
+3. *The event is told* by the relay. A crash before it: it is still in the outbox. A crash between telling and writing
+   that down: it is told again, and consumers know a project by its id.
+4. *The answer is kept* for the client's repeat. A crash before it: the repeat has the same seed, so the same id, and
+   every insert meets its own row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from headrace.errors import Conflict, HeadraceError
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.completions import utc_now
+from headrace_smap.database import Step
+from headrace_smap.envelope import project_created
+from headrace_smap.project.orders import Order
+from headrace_smap.project.outbox import Relay
+from headrace_smap.values import INITIALIZING
+from headrace_smap.world import World
+
+log = structlog.get_logger("smap")
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """The due time of a schedule, and when the next one is."""
+
+    parent: str
+    due: datetime
+    next_at: datetime
+
+
+class Creator:
+    """Makes projects. Every call may be repeated as it is."""
+
+    def __init__(
+        self, world: World, accountant: Accountant, relay: Relay, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._world, self._accountant, self._relay, self._now = world, accountant, relay, now
+
+    async def create(self, project: str, order: Order, origin: str) -> None:
+        """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
+        *_, rows = await self._world.database.transact(
+            *self._steps(project, order, origin), ("order_read", {"project": project})
+        )
+        if not rows or rows[0][0] != order.digest():
+            raise Conflict(f"there is or was another project {project}", "leave out id, and one is made")
+        log.info("project.created", project=project)
+        await self._follow(project)
+
+    async def fire(self, project: str, order: Order, firing: Firing) -> bool:
+        """Make the project of a due time, once, and move the schedule on in the same transaction. False: others did,
+        or the schedule is gone."""
+        place = {"parent": firing.parent, "due": firing.due}
+        *_, rows = await self._world.database.transact(
+            ("schedule_lock", {"parent": firing.parent}),
+            *self._steps(project, order, project, firing.due),
+            ("schedule_advance", {**place, "project": project, "next_at": firing.next_at}),
+            ("order_read", {"project": project}),
+        )
+        if not rows:
+            return False
+        log.info("project.created", project=project, parent=firing.parent)
+        await self._follow(project)
+        return True
+
+    def _steps(self, project: str, order: Order, origin: str, due: datetime | None = None) -> list[Step]:
+        now, payload = self._now(), order.payload()
+        event = project_created(project, payload, now)
+        whose = {"project": project, "digest": order.digest(), "status": INITIALIZING, "now": now}
+        about = {"name": order.name, "posts_max": order.posts_max, "parent": order.parent, "due": due}
+        told = {"event": event.event_id, "topic": event.topic, "body": event.body, "origin": origin}
+        columns = {name: payload[name] for name in ("keywords", "targets", "date_range")}
+        return [
+            ("order_insert", {**whose, **about}),
+            ("order_outbox", {**whose, **told}),
+            ("order_account", whose),
+            ("order_project", {**whose, **columns}),
+        ]
+
+    async def _follow(self, project: str) -> None:
+        """Show it at once and have it told; if that must wait, the relay does both."""
+        try:
+            await self._accountant.open(project)
+        except HeadraceError as error:
+            log.warning("project.opened_later", project=project, error=str(error))
+        self._relay.ring()

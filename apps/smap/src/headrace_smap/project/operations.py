@@ -1,0 +1,54 @@
+"""Everything the project service can do, put together once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from headrace.tables import RequestKeys
+from headrace_smap.collector.wishes import read_wishes
+from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.completions import utc_now
+from headrace_smap.project.creator import Creator
+from headrace_smap.project.deleter import Deleter
+from headrace_smap.project.outbox import Relay
+from headrace_smap.project.reader import Reader
+from headrace_smap.project.retrier import Retrier
+from headrace_smap.project.scheduling import Scheduler
+from headrace_smap.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where the routes find what they need."""
+
+    world: World
+    platforms: tuple[str, ...]
+    accountant: Accountant
+    relay: Relay
+    creator: Creator
+    reader: Reader
+    retrier: Retrier
+    scheduler: Scheduler
+    deleter: Deleter
+    keys: RequestKeys
+
+
+def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> Desk:
+    """A desk in this world; `now` is its clock."""
+    accountant = Accountant(world, now)
+    relay = Relay(world, accountant, now)
+    creator = Creator(world, accountant, relay, now)
+    return Desk(
+        world=world,
+        platforms=read_wishes(world.settings.environment).platforms,
+        accountant=accountant,
+        relay=relay,
+        creator=creator,
+        reader=Reader(world, accountant),
+        retrier=Retrier(world, relay, now),
+        scheduler=Scheduler(world, creator, now),
+        deleter=Deleter(world, accountant, now),
+        keys=RequestKeys(world.engine, now),
+    )

@@ -1,0 +1,54 @@
+"""Failed posts are tried again: their messages are told anew, under ids that derive from the request.
+
+The account stays as it is: what goes well this time lifts its row from failed to done, and the errors shrink. The
+answer counts the events of the request in the outbox, so that a repeat of it says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from headrace.errors import Conflict
+from headrace.ports import Event
+from headrace_smap.count.completions import utc_now
+from headrace_smap.count.truth import look
+from headrace_smap.database import Row
+from headrace_smap.envelope import Collected, Malformed, collected, data_collected, read
+from headrace_smap.project.outbox import Relay, adding
+from headrace_smap.world import World
+
+ROOM = 500
+
+
+class Retrier:
+    """Tells failed posts again."""
+
+    def __init__(self, world: World, relay: Relay, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._relay, self._now = world.database, relay, now
+
+    async def retry(self, project: str, seed: str) -> int:
+        """Try every post again that is failed now; how many there are. The same again with the same seed adds none."""
+        (truth,) = await look(self._database, [project])
+        if truth.cancelled_at is not None:
+            # Nobody analyses its posts any more.
+            raise Conflict(f"project {project} was cancelled", "order it again")
+        origin, after = f"retry/{project}/{seed}", ""
+        while rows := await self._database.rows("truth_failed", project=project, after=after, room=ROOM):
+            after = rows[-1][0]
+            events = [event for row in rows if (event := self._event(project, row, seed)) is not None]
+            if events:
+                items = [{"project_id": project, "item": item} for item, *_ in rows]
+                await self._database.transact(adding(events, origin, self._now()), ("forget_attempts", {"rows": items}))
+                self._relay.ring()
+        ((count,),) = await self._database.rows("outbox_count", origin=origin)
+        return int(count)
+
+    def _event(self, project: str, row: Row, seed: str) -> Event | None:
+        """The message as it was, with what only others know of it. None: it never named a post."""
+        item, _, body = row
+        try:
+            post = collected(read(bytes(body))) if body else Collected(project, item)
+        except Malformed:
+            return None
+        return data_collected(post, self._now(), again=seed)
