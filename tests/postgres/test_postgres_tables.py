@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import timedelta
 
 import psycopg
 import pytest
 from table_twins import TWINS, BrokenStore
+from waiting import until
 
+import headrace
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.core.errors import OperatorError, Unknown
+from headrace.core.errors import OperatorError, Unknown, Unreachable
 from headrace.core.units import TableMigration, TablePart, Unit
 from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
+from headrace.tables import REQUEST_KEYS, RequestKeys
 from headrace.testing.contracts import TablesContract
 from headrace.testing.contracts.tables import EVENT, SHELF, engine_on, flow, step
+from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.twins import turns_red
 
@@ -106,6 +111,37 @@ async def test_two_units_that_meet_in_a_deadlock_are_both_applied(store: Postgre
     await asyncio.gather(*(take(*(("bolt", "nut") if n % 2 else ("nut", "bolt"))) for n in range(16)))
     assert await engine.one("amount", article="bolt") == (20, 80)
     assert await engine.one("amount", article="nut") == (20, 80)
+
+
+async def test_a_connection_that_was_ended_while_it_rested_swallows_no_write(postgres_url: str) -> None:
+    store = await PostgresStore.open(postgres_url, lanes=1)
+    await store.tables.migrate("contract", [SHELF])
+    engine = engine_on(store)
+    await engine.submit(flow, "bolt")
+    await engine.run("add", article="bolt", amount=1)
+
+    def ended() -> bool:
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            return not other.execute(f"{query} AND pid <> pg_backend_pid()".encode()).fetchall()
+
+    until(ended, "every backend of the store has gone")
+    await store.submit(engine.submission(flow, "nut"))
+    await store.tables.apply(Unit("unit-1", (step("take", article="bolt"),)))
+    assert await engine.one("amount", article="bolt") == (0, 1)
+    await store.close()
+
+
+async def test_an_outage_is_told_at_once_to_who_can_send_again(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as url:
+        async with headrace.connect(url, tables=REQUEST_KEYS) as engine:
+            keys = RequestKeys(engine)
+            await keys.forget(timedelta(days=1))
+            postgres_server.kill()
+            with pytest.raises(Unreachable):
+                await keys.forget(timedelta(days=1))
+            postgres_server.start()
+            await keys.forget(timedelta(days=1))
 
 
 async def test_a_server_that_does_not_answer_is_given_up(postgres_url: str, line: Proxy) -> None:
