@@ -25,7 +25,7 @@ from rig import tell
 from silver_loops import BATCH, raw, row_by_row
 
 from headrace.testing.rig.postgres import PostgresServer
-from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.stores.silver_store import open_store
 
 LOOPS = ("row_by_row", "raw", "headrace")
@@ -79,7 +79,7 @@ def _article(number: int, chance: random.Random, is_bad: bool) -> dict[str, Any]
 
 def headrace(url: str) -> int:
     store = open_store(url)
-    consumed = Consumer(store, ConsumeSettings(BATCH), Mode.DRAIN, line=lambda _: None).run()
+    consumed = TaskConsumer(store, ConsumeSettings(BATCH), Mode.DRAIN, line=lambda _: None).run()
     store.close()
     return consumed.bars + consumed.articles + consumed.rejects
 

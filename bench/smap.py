@@ -34,7 +34,7 @@ from smap_raw import BATCH, PROJECT, Stored
 from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.testing import rig
-from headrace_smap.analytics.limits import Limits
+from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.modules import NAMES
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
@@ -205,7 +205,7 @@ class Silent:
 
 
 async def _settled(world: World, stored: Stored) -> Took:
-    limits = Limits.read(world.settings.environment)
+    limits = AnalyticsLimits.read(world.settings.environment)
     analysts = analysts_of(world, limits, modules_of(world))
     quiet_world = replace(world, bus=cast("Bus", Silent()))
     handler = handler_of(quiet_world, Accountant(quiet_world), Analysis(analysts, limits.post_s_max))
@@ -262,7 +262,7 @@ def floors(servers: Servers, stored: Stored) -> Iterator[dict[str, object]]:
             return {
                 "publish": await raw.publish(world, paths),
                 "consume": await raw.consume(world, ANALYTICS_QUEUE, len(paths)),
-                "get": await raw.get(world, paths, Limits().fetches),
+                "get": await raw.get(world, paths, AnalyticsLimits().fetches),
                 "upsert": await raw.upsert(world, stored),
             }
 

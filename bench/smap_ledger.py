@@ -23,7 +23,7 @@ from rig import tell
 from headrace.testing.rig.redis import RedisServer
 from headrace_smap.ledger.project_ledger import digest
 from headrace_smap.ledger.redis_ledger import RedisLedger, keys_of, load_scripts, open_redis_ledger
-from headrace_smap.values import DONE, End
+from headrace_smap.values import DONE, PostEnd
 
 BATCH = 1_000
 LANES = 4
@@ -93,7 +93,7 @@ def raw(url: str, count: int, batch: int = BATCH) -> dict[str, object]:
 
 def headrace(url: str, count: int, batch: int = BATCH, lanes: int = LANES) -> dict[str, object]:
     """The ledger as a service calls it."""
-    ends = [End(post) for post in paths(count)]
+    ends = [PostEnd(post) for post in paths(count)]
 
     async def settle_all() -> None:
         async with open_redis_ledger(url) as ledger:
@@ -121,7 +121,7 @@ def memory(url: str, count: int) -> dict[str, object]:
 
             async def settle_all(every: int = every) -> None:
                 async with open_redis_ledger(url) as ledger:
-                    ends = [End(post, not every or number % every > 0) for number, post in enumerate(paths(count))]
+                    ends = [PostEnd(post, not every or number % every > 0) for number, post in enumerate(paths(count))]
                     await ledger.settle(PROJECT, ends)
 
             asyncio.run(settle_all())

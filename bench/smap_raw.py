@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from headrace.ports import Event, Subscription
 from headrace_smap.analytics import results
-from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.modules import pipeline
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.analytics.work import Work, analyse
 from headrace_smap.envelope import Collected, data_collected
 from headrace_smap.world import World
@@ -49,8 +49,8 @@ async def consume(world: World, queue: str, count: int) -> float:
 
 async def get(world: World, paths: Sequence[str], fetches: int) -> float:
     """Blobs per second."""
-    fetcher = Fetcher(world.blobs, fetches, 1_000_000)
-    posts = [Post(PROJECT, path, path, b"") for path in paths]
+    fetcher = BlobFetcher(world.blobs, fetches, 1_000_000)
+    posts = [HandledPost(PROJECT, path, path, b"") for path in paths]
     began = time.perf_counter()
     for start in range(0, len(posts), BATCH):
         await fetcher.small(posts[start : start + BATCH])
@@ -64,7 +64,7 @@ async def upsert(world: World, stored: Stored) -> float:
     modules, now = pipeline(["nothing"]), datetime.now(UTC)
     steps = []
     for start in range(0, len(stored), BATCH):
-        posts = [Post(PROJECT, path, path, b"") for path, _ in stored[start : start + BATCH]]
+        posts = [HandledPost(PROJECT, path, path, b"") for path, _ in stored[start : start + BATCH]]
         works = [Work(PROJECT, path, raw) for path, raw in stored[start : start + BATCH]]
         for post, (found, _) in zip(posts, analyse(modules, works, now), strict=True):
             post.found = found

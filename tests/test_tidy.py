@@ -30,7 +30,45 @@ STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 # Applications that do not use `core/backoff.py` yet.
-OWN_BACKOFFS = ("src/headrace/apps/silver/", "src/headrace/apps/smap/")
+OWN_BACKOFFS = ("apps/silver/", "apps/smap/")
+FOLDER_FILES_MAX = 20
+# Modules of applications that are named by what they do: the ground floor takes their work over.
+GERUNDS = {
+    "apps/smap/src/headrace_smap/project/scheduling.py",
+    "apps/smap/src/headrace_smap/serving.py",
+    "apps/smap/src/headrace_smap/upping.py",
+}
+NO_GERUNDS = {"logging", "nothing"}
+# Class names that stand for several things. This list only shrinks.
+DOUBLED = [
+    "Batch",
+    "Bells",
+    "Charge",
+    "Child",
+    "Database",
+    "Effect",
+    "Intake",
+    "Items",
+    "Outbox",
+    "Parts",
+    "Place",
+    "Ready",
+    "Receipt",
+    "Refused",
+    "Relay",
+    "Scheduler",
+    "Service",
+    "Session",
+    "Settings",
+    "Sink",
+    "Stopped",
+    "Streams",
+    "Surroundings",
+    "Talk",
+    "Turn",
+    "Worker",
+    "World",
+]
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
 HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
@@ -115,6 +153,32 @@ def test_a_name_says_what_it_holds() -> None:
     assert {name: words for name, words in named.items() if words} == {}
 
 
+def test_a_module_of_an_application_is_a_noun() -> None:
+    named = {
+        name_of(path)
+        for path in PRODUCT
+        if path.parts[len(ROOT.parts)] == "apps" and path.stem.endswith("ing") and path.stem not in NO_GERUNDS
+    }
+    assert named == GERUNDS
+
+
+def test_a_folder_of_an_application_can_be_overlooked() -> None:
+    folders = {path.parent for path in PRODUCT if path.parts[len(ROOT.parts)] == "apps"}
+    sizes = {name_of(folder): sum(each.is_file() for each in folder.iterdir()) for folder in folders}
+    assert {name: files for name, files in sizes.items() if files > FOLDER_FILES_MAX} == {}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """One that is private to its module (`_Name`) may exist elsewhere too."""
+    names = [
+        node.name
+        for path in PRODUCT
+        for node in ast.parse(text_of(path)).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == sorted(DOUBLED)
+
+
 def test_a_module_tells_its_idea() -> None:
     silent = [path for path in PRODUCT if text_of(path).strip() and not ast.get_docstring(ast.parse(text_of(path)))]
     assert [name_of(path) for path in silent] == []
@@ -186,7 +250,7 @@ def test_a_second_backoff_is_found(grown: str) -> None:
 
 
 def test_there_is_one_backoff() -> None:
-    found = {name_of(path): list(growing_pauses(ast.parse(text_of(path)))) for path in MODULES}
+    found = {name_of(path): list(growing_pauses(ast.parse(text_of(path)))) for path in PRODUCT}
     assert {name: lines for name, lines in found.items() if lines and not name.startswith(OWN_BACKOFFS)} == {}
 
 

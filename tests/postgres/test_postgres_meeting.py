@@ -15,7 +15,7 @@ from headrace.core.claims import Claim, Settlement, Want
 from headrace.core.jobs import Submission
 from headrace.core.recount import recount
 from headrace.core.tally import JobState
-from headrace.testing.contracts.bench import Flow, barrier, flow, parcel, work
+from headrace.testing.contracts.bench import BenchFlow, barrier, flow, parcel, work
 
 JOIN = flow(work("a", "c"), work("b", "c"), work("c"), barrier("end", "c"))
 PAIR = flow(work("a", "b"), work("b"))
@@ -99,7 +99,7 @@ def _break(url: str, function: str, guard: str, without: str) -> None:
         connection.execute(found[0].replace(guard, without).encode())
 
 
-async def _claimed(store: PostgresStore, declared: Flow, stage: str) -> Claim:
+async def _claimed(store: PostgresStore, declared: BenchFlow, stage: str) -> Claim:
     (claim,) = (await store.claim("w", [Want(declared.name, stage, 2, 2)], 60.0)).claims
     return claim
 

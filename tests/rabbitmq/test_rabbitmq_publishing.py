@@ -10,22 +10,22 @@ from waiting import eventually
 
 from headrace.adapters.rabbitmq import RabbitBus
 from headrace.adapters.rabbitmq.codec import Arrived, Outgoing, write_properties
-from headrace.adapters.rabbitmq.publishing import Batch, Confirmations
+from headrace.adapters.rabbitmq.publishing import Confirmations, PublishBatch
 from headrace.core.errors import TooLarge, Unknown
 from headrace.core.events import PUBLISH_EVENTS_MAX, Event
 
 SOON_S = 5.0
 
 
-def batch_of(*ids: str) -> Batch:
-    return Batch([Outgoing("e", "topic", message_id, b"", b"") for message_id in ids])
+def batch_of(*ids: str) -> PublishBatch:
+    return PublishBatch([Outgoing("e", "topic", message_id, b"", b"") for message_id in ids])
 
 
 def returned(message_id: str) -> Arrived:
     return Arrived(0, False, "e", "topic", write_properties(message_id, 0, {}))
 
 
-def expecting(*batches: Batch) -> Confirmations:
+def expecting(*batches: PublishBatch) -> Confirmations:
     confirmations = Confirmations()
     for batch in batches:
         confirmations.expect(batch)

@@ -14,7 +14,7 @@ from silver_account import Queue
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_silver.stores.silver_store import SilverStore, open_store
-from headrace_silver.stores.sqlite.store import SqliteStore
+from headrace_silver.stores.sqlite.store import SqliteSilverStore
 
 _schemas = count(1)
 
@@ -67,15 +67,15 @@ def embedded_path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def embedded_store(embedded_path: str) -> Iterator[SqliteStore]:
-    store = SqliteStore(embedded_path)
+def embedded_store(embedded_path: str) -> Iterator[SqliteSilverStore]:
+    store = SqliteSilverStore(embedded_path)
     store.create()
     yield store
     store.close()
 
 
 @pytest.fixture
-def embedded_other(embedded_path: str, embedded_store: SqliteStore) -> Iterator[apsw.Connection]:
+def embedded_other(embedded_path: str, embedded_store: SqliteSilverStore) -> Iterator[apsw.Connection]:
     """Somebody else's connection to the file of the embedded store."""
     connection = apsw.Connection(embedded_path)
     connection.set_busy_timeout(5_000)

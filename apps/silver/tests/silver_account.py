@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 from waiting import until
 
-from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.queue.consumer import ConsumedTasks, ConsumeSettings, Mode, TaskConsumer
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 from headrace_silver.stores.silver_store import init_script
 
 WORKER_S_MAX = 60
@@ -125,11 +125,11 @@ class Queue:
         )
 
 
-def consume(queue: Queue, mode: Mode = Mode.ONE, **settings: Any) -> tuple[Consumed, list[str]]:
+def consume(queue: Queue, mode: Mode = Mode.ONE, **settings: Any) -> tuple[ConsumedTasks, list[str]]:
     """Run the consumer in this process; what it did, and its lines."""
-    store, lines = PostgresStore(queue.url), list[str]()
+    store, lines = PostgresSilverStore(queue.url), list[str]()
     try:
-        return Consumer(store, ConsumeSettings(**settings), mode, line=lines.append).run(), lines
+        return TaskConsumer(store, ConsumeSettings(**settings), mode, line=lines.append).run(), lines
     finally:
         store.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumedTasks, ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.queue.producer import put_tasks
 from headrace_silver.records.record_files import Incoming
 from headrace_silver.records.rules import RuleSettings
@@ -37,9 +37,9 @@ def put(store: SilverStore, payloads: Iterable[Any], kind: str = TA_BAR) -> None
     put_tasks(store, [Incoming(kind, json.dumps(payload)) for payload in payloads])
 
 
-def consume(store: SilverStore, pattern: str | None = None) -> Consumed:
+def consume(store: SilverStore, pattern: str | None = None) -> ConsumedTasks:
     rules = RuleSettings(pattern) if pattern else RuleSettings()
-    return Consumer(store, ConsumeSettings(rules=rules), Mode.DRAIN, line=lambda _: None).run()
+    return TaskConsumer(store, ConsumeSettings(rules=rules), Mode.DRAIN, line=lambda _: None).run()
 
 
 def ask(url: str, query: str) -> list[tuple[Any, ...]]:

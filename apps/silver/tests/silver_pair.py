@@ -19,7 +19,7 @@ import apsw
 import psycopg
 from psycopg.types.json import set_json_loads
 
-from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumedTasks, ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
 BAR = (
@@ -84,9 +84,9 @@ class Pair:
         self.postgres.execute(OLD_BAR)
         self.sqlite.execute(OLD_BAR)
 
-    def consume(self, settings: ConsumeSettings, mode: Mode) -> list[Consumed]:
+    def consume(self, settings: ConsumeSettings, mode: Mode) -> list[ConsumedTasks]:
         """What the run on PostgreSQL and the run on SQLite say they did."""
-        return [Consumer(store, settings, mode, line=lambda _: None).run() for store in self.stores]
+        return [TaskConsumer(store, settings, mode, line=lambda _: None).run() for store in self.stores]
 
     def contents(self) -> list[dict[str, list[dict[str, Any]]]]:
         """All tables of PostgreSQL and all of SQLite."""

@@ -11,8 +11,8 @@ import pytest
 from silver_account import Queue, article, bar, consume
 
 from headrace.errors import HeadraceError
-from headrace_silver.queue.consumer import Consumed, Consumer, ConsumeSettings, Mode
-from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.queue.consumer import ConsumedTasks, ConsumeSettings, Mode, TaskConsumer
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 from headrace_silver.stores.silver_store import open_store
 
 
@@ -189,13 +189,13 @@ def test_a_drain_that_is_told_to_stop_leaves_the_flag_as_it_should_be(queue: Que
         queue.put("ta.bar", bar(trade_date=f"2020-01-{number + 1:02}"))
     flags = []
 
-    def stop_after_two(consumed: Consumed) -> None:
+    def stop_after_two(consumed: ConsumedTasks) -> None:
         flags.append(queue.flag())
         if consumed.batches == 2:
             consumer.stop.ask()
 
-    store = PostgresStore(queue.url)
-    consumer = Consumer(store, ConsumeSettings(10, 15), Mode.DRAIN, show=stop_after_two)
+    store = PostgresSilverStore(queue.url)
+    consumer = TaskConsumer(store, ConsumeSettings(10, 15), Mode.DRAIN, show=stop_after_two)
     consumed = consumer.run()
     store.close()
     assert (len(queue.ready()), flags[0]) == (10, True)
@@ -247,9 +247,9 @@ def test_a_role_that_may_not_create_tables_still_consumes(queue: Queue) -> None:
     queue.put("ta.bar", bar())
     queue.put("ta.bar", bar(symbol="x"))
     told: list[str] = []
-    store = PostgresStore(queue.url.replace("postgres@", "silver_reader@"), told.append)
+    store = PostgresSilverStore(queue.url.replace("postgres@", "silver_reader@"), told.append)
     for _ in range(2):
-        Consumer(store, ConsumeSettings(), Mode.ONE, line=lambda _: None).run()
+        TaskConsumer(store, ConsumeSettings(), Mode.ONE, line=lambda _: None).run()
     queue.ask("SELECT pg_advisory_lock(hashtext('silver_consume'))")
     seen = store.holder() or ""
     store.close()
@@ -276,7 +276,7 @@ def test_a_fault_that_is_nobodys_record_rolls_the_batch_back(queue: Queue) -> No
 
 def test_a_drain_goes_on_after_a_rollback_on_the_same_connection(queue: Queue) -> None:
     queue.put("ta.bar", bar())
-    store, lines = PostgresStore(queue.url + "%20-clock_timeout%3D200"), list[str]()
+    store, lines = PostgresSilverStore(queue.url + "%20-clock_timeout%3D200"), list[str]()
     with psycopg.connect(queue.url) as other:
         other.execute("LOCK TABLE ta_silver IN SHARE MODE")
 
@@ -284,7 +284,7 @@ def test_a_drain_goes_on_after_a_rollback_on_the_same_connection(queue: Queue) -
             lines.append(text)
             other.rollback()
 
-        consumed = Consumer(store, ConsumeSettings(), Mode.DRAIN, line=line).run()
+        consumed = TaskConsumer(store, ConsumeSettings(), Mode.DRAIN, line=line).run()
     assert store.lock()
     store.close()
     assert [text.split(":")[0] for text in lines] == [
@@ -296,7 +296,7 @@ def test_a_drain_goes_on_after_a_rollback_on_the_same_connection(queue: Queue) -
 
 
 def test_a_missing_queue_is_told_with_what_to_do(silver_database: str) -> None:
-    store = PostgresStore(silver_database)
+    store = PostgresSilverStore(silver_database)
     with pytest.raises(HeadraceError, match="no table task_q") as caught:
         store.lock()
     store.close()

@@ -16,7 +16,7 @@ from headrace.errors import CallerError, NotFound
 from headrace_silver.queue.dead_letters import LetterFilter, counts, newest, one, redrive
 from headrace_silver.queue.letter_files import write_letters
 from headrace_silver.queue.producer import put_file
-from headrace_silver.records.record_files import Reading
+from headrace_silver.records.record_files import FileReading
 from headrace_silver.records.values import SA_ARTICLE
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
@@ -175,7 +175,7 @@ def test_exported_letters_can_be_corrected_and_put_again(silver_store: SilverSto
     corrected = text.replace('"vnm"', '"VNM"').replace('"volume": -1', '"volume": 1')
     corrected = corrected.replace('"source_domain": ""', '"source_domain": "tin.example"')
     (tmp_path / "corrected.jsonl").write_text(corrected, "utf-8")
-    assert put_file(silver_store, str(tmp_path / "corrected.jsonl"), Reading()).count == 3
+    assert put_file(silver_store, str(tmp_path / "corrected.jsonl"), FileReading()).count == 3
     done = consume(silver_store)
     assert (done.bars, done.articles, done.rejects) == (2, 1, 0)
 

@@ -16,7 +16,7 @@ from headrace_silver.records.judgement import judge
 from headrace_silver.records.rules import RuleSettings
 from headrace_silver.records.values import Judged, Task
 from headrace_silver.stores.postgres.statements import statement
-from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 
 
 def test_urgent_and_old_tasks_go_first(queue: Queue) -> None:
@@ -61,7 +61,7 @@ def test_a_batch_that_was_rolled_back_comes_first_again(queue: Queue) -> None:
 
 def test_tasks_found_ahead_are_taken_only_if_they_still_wait(queue: Queue) -> None:
     tasks = [queue.put("ta.bar", bar(trade_date=f"2020-01-{day:02}")) for day in range(1, 21)]
-    store = PostgresStore(queue.url + "%20-clock_timeout%3D2000")
+    store = PostgresSilverStore(queue.url + "%20-clock_timeout%3D2000")
     assert store.lock()
 
     def take() -> list[int]:
@@ -87,7 +87,7 @@ def test_tasks_found_ahead_are_taken_only_if_they_still_wait(queue: Queue) -> No
 
 def test_a_task_that_was_corrected_after_it_was_read_ahead_counts_as_it_is_now(queue: Queue) -> None:
     tasks = [queue.put("ta.bar", bar(trade_date=f"2020-01-{day:02}")) for day in range(1, 11)]
-    store = PostgresStore(queue.url)
+    store = PostgresSilverStore(queue.url)
     assert store.lock()
     judged = []
     for _ in range(5):

@@ -14,8 +14,8 @@ from headrace.testing.rig.postgres import PostgresServer
 from headrace_silver.quality.assessment import assess
 from headrace_silver.quality.values import ReportSettings
 from headrace_silver.queue import dead_letters
-from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
-from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def test_postgres_15_takes_it_all(queue15: Queue) -> None:
     queue15.put("sa.article", article(symbols=["VNM"]))
     queue15.put("ta.bar", bar(source="refused"))
     queue15.put("ta.bar", bar(symbol="PC1"))
-    store = PostgresStore(queue15.url)
-    consumed = Consumer(store, ConsumeSettings(4), Mode.DRAIN, line=lambda _: None).run()
+    store = PostgresSilverStore(queue15.url)
+    consumed = TaskConsumer(store, ConsumeSettings(4), Mode.DRAIN, line=lambda _: None).run()
     assert (consumed.bars, consumed.articles, consumed.rejects, consumed.revisions) == (29, 1, 2, 1)
     assert store.holder() is None
     assert dead_letters.redrive(store, dead_letters.LetterFilter(rule="ta_symbol"), 10).ready == 1

@@ -17,7 +17,7 @@ from silver_desk import article, ask, bar, consume, lines
 
 from headrace.errors import CallerError
 from headrace_silver.queue.producer import put_file, put_tasks
-from headrace_silver.records.record_files import BrokenLine, Incoming, Reading, format_of, read_tasks
+from headrace_silver.records.record_files import BrokenLine, FileReading, Incoming, format_of, read_tasks
 from headrace_silver.records.values import SA_ARTICLE, TA_BAR
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
@@ -25,12 +25,12 @@ QUEUE = "SELECT task_type, priority, status FROM task_q ORDER BY id"
 
 
 def read(path: Path, **how: Any) -> list[tuple[str, Any]]:
-    return [(task.kind, json.loads(task.payload)) for task in read_tasks(str(path), Reading(**how))]
+    return [(task.kind, json.loads(task.payload)) for task in read_tasks(str(path), FileReading(**how))]
 
 
 def test_lines_of_both_kinds_find_their_type(silver_store: SilverStore, silver_url: str, tmp_path: Path) -> None:
     path = lines(tmp_path / "mixed.jsonl", [bar(), article(), bar("FPT")])
-    done = put_file(silver_store, str(path), Reading(), priority=7)
+    done = put_file(silver_store, str(path), FileReading(), priority=7)
     assert (done.error, dict(done.kinds)) == (None, {TA_BAR: 2, SA_ARTICLE: 1})
     assert ask(silver_url, QUEUE) == [(TA_BAR, 7, "ready"), (SA_ARTICLE, 7, "ready"), (TA_BAR, 7, "ready")]
     consumed = consume(silver_store)
@@ -42,7 +42,7 @@ def test_a_payload_is_put_as_it_is_written(silver_store: SilverStore, silver_url
     path.write_text(
         '\ufeff{"symbol": "VNM", "close": 66500.10, "tên": "sữa 🐮", "n": 9223372036854775808}\r\n\n', "utf-8"
     )
-    assert put_file(silver_store, str(path), Reading()).count == 1
+    assert put_file(silver_store, str(path), FileReading()).count == 1
     ((text,),) = ask(silver_url, "SELECT CAST(payload AS TEXT) FROM task_q")
     assert json.loads(text) == {"symbol": "VNM", "close": 66500.1, "tên": "sữa 🐮", "n": 9223372036854775808}
 
@@ -53,7 +53,7 @@ def test_a_broken_line_is_named_and_nothing_of_its_file_is_put(
     whole = lines(tmp_path / "whole.jsonl", [bar()])
     broken = lines(tmp_path / "broken.jsonl", [bar("FPT")] * 5_000)
     broken.write_text(broken.read_text("utf-8") + '{"symbol": \n', "utf-8")
-    results = [put_file(silver_store, str(path), Reading()) for path in (whole, broken, whole)]
+    results = [put_file(silver_store, str(path), FileReading()) for path in (whole, broken, whole)]
     assert [result.count for result in results] == [1, 0, 1]
     assert "broken.jsonl, line 5001" in (results[1].error or "")
     assert ask(silver_url, "SELECT count(*) FROM task_q") == [(2,)]
@@ -100,7 +100,7 @@ def test_a_line_may_state_its_type_and_priority(silver_store: SilverStore, silve
         {"task_type": "ta.bar", "payload": [1]},
         {"task_type": None, "payload": article(), "reason": "sanity_fail"},
     ]
-    assert put_file(silver_store, str(lines(tmp_path / "wrapped.jsonl", wrapped)), Reading()).count == 3
+    assert put_file(silver_store, str(lines(tmp_path / "wrapped.jsonl", wrapped)), FileReading()).count == 3
     assert ask(silver_url, QUEUE) == [("ta.tick", 1, "ready"), (TA_BAR, 100, "ready"), (SA_ARTICLE, 100, "ready")]
 
 
@@ -203,7 +203,7 @@ def test_a_name_says_the_form_or_somebody_else_must() -> None:
 def test_how_far_it_is_can_be_seen(tmp_path: Path) -> None:
     path = lines(tmp_path / "bars.jsonl", [bar()] * 3_000)
     seen: list[int] = []
-    list(read_tasks(str(path), Reading(progress=seen.append)))
+    list(read_tasks(str(path), FileReading(progress=seen.append)))
     assert len(seen) == 3
     assert seen == sorted(seen)
     assert 0 < seen[-1] <= path.stat().st_size
@@ -250,5 +250,5 @@ def _copied(connection: psycopg.Connection[Any], path: Path) -> float:
 
 def _timed(store: SilverStore, path: Path) -> float:
     began = time.perf_counter()
-    assert put_file(store, str(path), Reading()).error is None
+    assert put_file(store, str(path), FileReading()).error is None
     return time.perf_counter() - began

@@ -14,15 +14,15 @@ from silver_desk import ask
 
 from headrace_silver.market.calendar import CLOSES_AT, VIETNAM, is_trading_day, last_closed_day
 from headrace_silver.market.price_bands import BANDS, HOSE, is_on_tick
-from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.queue.producer import put_tasks
 from headrace_silver.records.judgement import judge
-from headrace_silver.records.record_files import Reading, read_tasks
+from headrace_silver.records.record_files import FileReading, read_tasks
 from headrace_silver.records.rule_checks import TEXT_CHARS_MIN
 from headrace_silver.records.rules import RULES, RuleSettings
 from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Task
 from headrace_silver.sample.files import incoming, write_folder
-from headrace_silver.sample.generator import Plan, Sample, known_labels, sample
+from headrace_silver.sample.generator import Sample, SamplePlan, known_labels, sample
 from headrace_silver.sample.words import ODD_TICKERS
 from headrace_silver.stores.silver_store import SilverStore
 
@@ -30,7 +30,7 @@ LAST = date(2026, 1, 30)
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 # As docs/silver.md shows it: funds, covered warrants and tickers with a digit as well.
 WIDE_PATTERN = "^[A-Z][A-Z0-9]{2,7}$"
-SMALL = Plan(LAST, symbols=60, days=60, articles=1_400, bad=0.1)
+SMALL = SamplePlan(LAST, symbols=60, days=60, articles=1_400, bad=0.1)
 
 
 def found(samples: list[Sample], settings: RuleSettings | None = None) -> dict[int, str]:
@@ -55,7 +55,7 @@ def test_every_rule_that_can_fail_is_broken_by_some_row() -> None:
 def test_the_database_agrees(silver_store: SilverStore, silver_url: str) -> None:
     samples = list(sample(SMALL))
     put_tasks(silver_store, incoming(samples))
-    Consumer(silver_store, ConsumeSettings(), Mode.DRAIN, line=lambda _: None).run()
+    TaskConsumer(silver_store, ConsumeSettings(), Mode.DRAIN, line=lambda _: None).run()
     letters = ask(silver_url, "SELECT rule_id, reason, CAST(payload AS TEXT) FROM task_q_dlq")
     labels = Counter((rule or reason, _label(payload)) for rule, reason, payload in letters)
     assert labels == Counter((each.breaks, _label(json.dumps(each.payload))) for each in samples if each.breaks)
@@ -68,19 +68,19 @@ def _label(payload: str) -> str | None:
 
 
 def test_the_same_plan_gives_the_same_sample() -> None:
-    plan = Plan(LAST, symbols=20, days=20, articles=50)
+    plan = SamplePlan(LAST, symbols=20, days=20, articles=50)
     assert list(sample(plan)) == list(sample(plan))
-    assert list(sample(plan)) != list(sample(Plan(LAST, 20, 20, 50, seed=2)))
+    assert list(sample(plan)) != list(sample(SamplePlan(LAST, 20, 20, 50, seed=2)))
 
 
 def test_nothing_is_bad_unless_it_is_asked_for() -> None:
-    samples = list(sample(Plan(LAST, symbols=120, days=20, articles=300, bad=0)))
+    samples = list(sample(SamplePlan(LAST, symbols=120, days=20, articles=300, bad=0)))
     assert found(samples) == {}
     assert len({each.payload["symbol"] for each in samples if each.kind == TA_BAR}) == 120
 
 
 def test_one_rule_can_be_asked_for() -> None:
-    samples = list(sample(Plan(LAST, symbols=50, days=50, articles=0, bad={"ta_price": 0.2})))
+    samples = list(sample(SamplePlan(LAST, symbols=50, days=50, articles=0, bad={"ta_price": 0.2})))
     share = len(found(samples)) / len(samples)
     assert set(found(samples).values()) == {"ta_price"}
     assert 0.15 < share < 0.25
@@ -100,7 +100,7 @@ def _symbol(each: Sample) -> Any:
 
 
 def test_bars_stand_on_trading_days_ticks_and_inside_the_limits() -> None:
-    bars = [each.payload for each in sample(Plan(LAST, symbols=60, days=120, articles=0, bad=0))]
+    bars = [each.payload for each in sample(SamplePlan(LAST, symbols=60, days=120, articles=0, bad=0))]
     before: dict[str, float] = {}
     assert all(is_trading_day(date.fromisoformat(bar["trade_date"])) for bar in bars)
     for bar in bars:
@@ -117,7 +117,7 @@ def test_bars_stand_on_trading_days_ticks_and_inside_the_limits() -> None:
 
 
 def test_articles_are_long_enough_and_in_two_languages() -> None:
-    plan = Plan(LAST, symbols=10, days=20, articles=500, bad=0)
+    plan = SamplePlan(LAST, symbols=10, days=20, articles=500, bad=0)
     articles = [each.payload for each in sample(plan) if each.kind == SA_ARTICLE]
     assert min(len(article["text_normalized"]) for article in articles) >= TEXT_CHARS_MIN
     languages = Counter(article["language"] for article in articles)
@@ -130,7 +130,7 @@ def test_articles_are_long_enough_and_in_two_languages() -> None:
 
 def test_nothing_is_published_after_the_last_session_of_the_sample() -> None:
     """Its last day may be today: whoever makes it right after the close must not find articles of the evening."""
-    plan = Plan(LAST, symbols=10, days=2, articles=500, bad=0)
+    plan = SamplePlan(LAST, symbols=10, days=2, articles=500, bad=0)
     times = [each.payload["publisher_time"] for each in sample(plan) if each.kind == SA_ARTICLE]
     close = datetime.combine(LAST, CLOSES_AT, VIETNAM)
     assert last_closed_day(close) == LAST
@@ -139,11 +139,11 @@ def test_nothing_is_published_after_the_last_session_of_the_sample() -> None:
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 def test_a_file_says_the_same_as_the_sample(form: str, tmp_path: Path) -> None:
-    plan = Plan(LAST, symbols=50, days=20, articles=400, bad=0.2, loose=form == "jsonl")
+    plan = SamplePlan(LAST, symbols=50, days=20, articles=400, bad=0.2, loose=form == "jsonl")
     samples = list(sample(plan))
     names = write_folder(samples, tmp_path, form)
     assert [Path(name).name for name in names] == [f"bars.{form}", f"articles.{form}"]
-    tasks = [task for name in names for task in read_tasks(name, Reading())]
+    tasks = [task for name in names for task in read_tasks(name, FileReading())]
     assert [task.kind for task in tasks] == [each.kind for each in samples]
     rejects = judge(
         [Task(n, task.kind, task.payload, NOW) for n, task in enumerate(tasks)], NOW, RuleSettings()

@@ -12,12 +12,12 @@ from silver_account import article, bar
 
 from headrace.errors import HeadraceError, StoreFull
 from headrace_silver.records.values import Article, Bar, Judged
-from headrace_silver.stores.sqlite.store import SqliteStore
+from headrace_silver.stores.sqlite.store import SqliteSilverStore
 
 SEEN = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
-def put(store: SqliteStore, *tasks: tuple[str, Any]) -> None:
+def put(store: SqliteSilverStore, *tasks: tuple[str, Any]) -> None:
     with store.transaction():
         store.load("put_tasks", ((kind, json.dumps(payload), 100) for kind, payload in tasks))
 
@@ -50,7 +50,7 @@ def an_article(**changes: Any) -> Article:
     ids=repr,
 )
 def test_a_bar_that_no_column_holds_dies_alone(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection, changes: dict[str, Any]
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection, changes: dict[str, Any]
 ) -> None:
     put(embedded_store, *[("ta.bar", bar())] * 3)
     with embedded_store.batch(10) as batch:
@@ -77,7 +77,7 @@ def test_a_bar_that_no_column_holds_dies_alone(
     ids=lambda changes: repr(changes)[:30],
 )
 def test_an_article_that_no_column_holds_dies_alone(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection, changes: dict[str, Any]
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection, changes: dict[str, Any]
 ) -> None:
     put(embedded_store, *[("sa.article", article())] * 2)
     with embedded_store.batch(10) as batch:
@@ -87,7 +87,7 @@ def test_an_article_that_no_column_holds_dies_alone(
     assert embedded_other.execute("SELECT url_canonical FROM sa_silver").fetchall() == [("https://tin.vn/2",)]
 
 
-def test_trying_the_tasks_behind_one_key_leaves_no_trace(embedded_store: SqliteStore) -> None:
+def test_trying_the_tasks_behind_one_key_leaves_no_trace(embedded_store: SqliteSilverStore) -> None:
     put(embedded_store, *[("ta.bar", bar())] * 4)
     with embedded_store.batch(1) as batch:
         batch.settle(Judged([(1, a_bar())]), None)
@@ -99,7 +99,7 @@ def test_trying_the_tasks_behind_one_key_leaves_no_trace(embedded_store: SqliteS
 
 
 def test_a_fold_does_not_hide_what_no_column_holds(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     put(embedded_store, *[("ta.bar", bar())] * 3)
     with embedded_store.batch(10) as batch:
@@ -146,7 +146,7 @@ def test_the_queue_takes_what_only_looks_wrong(embedded_other: apsw.Connection, 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00.000000+00:00", "9999-12-31T23:59:59.999999+00:00"])
 def test_the_first_and_the_last_moment_fit(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection, moment: str
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection, moment: str
 ) -> None:
     embedded_other.execute(
         "INSERT INTO task_q (task_type, payload, first_seen) VALUES ('sa.video', '{}', ?)", (moment,)
@@ -156,7 +156,7 @@ def test_the_first_and_the_last_moment_fit(
 
 
 def test_a_full_disk_rolls_back_and_says_so(
-    embedded_path: str, embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_path: str, embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     put(
         embedded_store,
@@ -164,7 +164,7 @@ def test_a_full_disk_rolls_back_and_says_so(
     )
     full: list[apsw.Connection] = []
     apsw.connection_hooks.append(full.append)
-    small = SqliteStore(embedded_path)
+    small = SqliteSilverStore(embedded_path)
     assert small.lock()
     apsw.connection_hooks.remove(full.append)
     full[0].pragma("max_page_count", full[0].pragma("page_count"))
@@ -176,6 +176,6 @@ def test_a_full_disk_rolls_back_and_says_so(
     assert embedded_other.execute("SELECT count(*) FROM sa_silver").fetchall() == [(0,)]
 
 
-def test_what_is_not_allowed_is_one_of_our_errors(embedded_store: SqliteStore) -> None:
+def test_what_is_not_allowed_is_one_of_our_errors(embedded_store: SqliteSilverStore) -> None:
     with pytest.raises(HeadraceError), embedded_store.transaction():
         embedded_store.load("put_tasks", [("ta.bar", "{", 100)])

@@ -20,9 +20,9 @@ from silver_account import article, bar, worker_environment, worker_line
 from waiting import until
 
 from headrace.errors import CallerError, SchemaMismatch, Unreachable, UnsafeStore
-from headrace_silver.queue.consumer import LOCK_BUSY, Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import LOCK_BUSY, ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.stores.silver_store import open_store
-from headrace_silver.stores.sqlite.store import SqliteStore
+from headrace_silver.stores.sqlite.store import SqliteSilverStore
 
 SEEN = datetime(2024, 3, 1, 12, tzinfo=UTC)
 PUT = "INSERT INTO task_q (task_type, payload, first_seen) VALUES (?, ?, ?)"
@@ -36,18 +36,18 @@ sys.stdin.read()
 WAIT_S = 20.0
 
 
-def put(store: SqliteStore, *tasks: tuple[str, Any]) -> None:
+def put(store: SqliteSilverStore, *tasks: tuple[str, Any]) -> None:
     with store.transaction():
         store.load("put_tasks", ((kind, json.dumps(payload), 100) for kind, payload in tasks))
 
 
-def consume(embedded_store: SqliteStore, batch_size: int = 500) -> list[str]:
+def consume(embedded_store: SqliteSilverStore, batch_size: int = 500) -> list[str]:
     lines: list[str] = []
-    Consumer(embedded_store, ConsumeSettings(batch_size), Mode.DRAIN, line=lines.append).run()
+    TaskConsumer(embedded_store, ConsumeSettings(batch_size), Mode.DRAIN, line=lines.append).run()
     return lines
 
 
-def test_a_path_and_a_url_lead_to_the_same_file(embedded_path: str, embedded_store: SqliteStore) -> None:
+def test_a_path_and_a_url_lead_to_the_same_file(embedded_path: str, embedded_store: SqliteSilverStore) -> None:
     put(embedded_store, ("ta.bar", bar()))
     for url in (embedded_path, f"sqlite:///{embedded_path}"):
         opened = open_store(url)
@@ -64,7 +64,7 @@ def test_a_relative_url_starts_here(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_not_made_by_looking(embedded_path: str) -> None:
-    store = SqliteStore(embedded_path)
+    store = SqliteSilverStore(embedded_path)
     with pytest.raises(Unreachable):
         store.rows("put_backlog")
     with pytest.raises(Unreachable):
@@ -75,22 +75,22 @@ def test_a_file_that_is_not_there_is_not_made_by_looking(embedded_path: str) -> 
 def test_a_file_that_is_no_database_is_named(embedded_path: str) -> None:
     Path(embedded_path).write_text("trade_date,symbol\n" * 100)
     with pytest.raises(UnsafeStore, match=r"silver\.db"):
-        SqliteStore(embedded_path).create()
+        SqliteSilverStore(embedded_path).create()
 
 
 def test_a_database_without_the_queue_says_what_to_do(embedded_path: str) -> None:
     connection = apsw.Connection(embedded_path)
     connection.execute("CREATE TABLE other (a)")
     connection.close()
-    store = SqliteStore(embedded_path)
+    store = SqliteSilverStore(embedded_path)
     with pytest.raises(SchemaMismatch) as raised:
         store.lock()
     assert "headrace silver init" in raised.value.hint
     store.close()
 
 
-def test_of_two_stores_in_one_process_one_has_the_lock(embedded_path: str, embedded_store: SqliteStore) -> None:
-    second = SqliteStore(embedded_path)
+def test_of_two_stores_in_one_process_one_has_the_lock(embedded_path: str, embedded_store: SqliteSilverStore) -> None:
+    second = SqliteSilverStore(embedded_path)
     assert embedded_store.lock()
     assert embedded_store.lock(), "who has it may ask again"
     assert not second.lock()
@@ -101,16 +101,18 @@ def test_of_two_stores_in_one_process_one_has_the_lock(embedded_path: str, embed
     second.close()
 
 
-def test_a_link_to_the_file_is_the_same_lock(embedded_path: str, embedded_store: SqliteStore, tmp_path: Path) -> None:
+def test_a_link_to_the_file_is_the_same_lock(
+    embedded_path: str, embedded_store: SqliteSilverStore, tmp_path: Path
+) -> None:
     (tmp_path / "link.db").symlink_to(embedded_path)
-    second = SqliteStore(str(tmp_path / "link.db"))
+    second = SqliteSilverStore(str(tmp_path / "link.db"))
     assert embedded_store.lock()
     assert not second.lock()
     second.close()
 
 
 def test_a_worker_beside_another_goes_with_0_and_the_lock_of_the_dead_is_free(
-    embedded_path: str, embedded_store: SqliteStore
+    embedded_path: str, embedded_store: SqliteSilverStore
 ) -> None:
     put(embedded_store, ("ta.bar", bar()))
     holder = subprocess.Popen(
@@ -133,7 +135,9 @@ def test_a_worker_beside_another_goes_with_0_and_the_lock_of_the_dead_is_free(
     assert embedded_store.lock()
 
 
-def test_waiting_ends_when_somebody_else_has_put(embedded_store: SqliteStore, embedded_other: apsw.Connection) -> None:
+def test_waiting_ends_when_somebody_else_has_put(
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
+) -> None:
     consume(embedded_store)
     waited: list[float] = []
 
@@ -151,7 +155,7 @@ def test_waiting_ends_when_somebody_else_has_put(embedded_store: SqliteStore, em
 
 
 def test_what_was_put_between_the_batch_and_the_wait_is_not_waited_for(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     consume(embedded_store)
     embedded_other.execute(PUT, ("ta.bar", json.dumps(bar()), "2024-03-01T00:00:00.000000+00:00"))
@@ -160,7 +164,7 @@ def test_what_was_put_between_the_batch_and_the_wait_is_not_waited_for(
     assert time.monotonic() - started < WAIT_S
 
 
-def test_waiting_for_nothing_ends_in_time(embedded_store: SqliteStore) -> None:
+def test_waiting_for_nothing_ends_in_time(embedded_store: SqliteSilverStore) -> None:
     consume(embedded_store)
     started = time.monotonic()
     embedded_store.wait(0.05)
@@ -168,7 +172,7 @@ def test_waiting_for_nothing_ends_in_time(embedded_store: SqliteStore) -> None:
 
 
 def test_a_producer_that_writes_meanwhile_is_waited_for(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     put(embedded_store, ("ta.bar", bar()))
     embedded_other.execute("BEGIN IMMEDIATE")
@@ -180,7 +184,7 @@ def test_a_producer_that_writes_meanwhile_is_waited_for(
     assert embedded_other.execute("SELECT symbol FROM ta_silver ORDER BY symbol").fetchall() == [("FPT",), ("VNM",)]
 
 
-def test_values_go_in_and_come_out_as_python_has_them(embedded_store: SqliteStore) -> None:
+def test_values_go_in_and_come_out_as_python_has_them(embedded_store: SqliteSilverStore) -> None:
     put(embedded_store, ("sa.article", article(symbols=["VNM"])), ("ta.bar", bar()), ("sa.video", {}))
     consume(embedded_store)
     [(value, updated_at)] = embedded_store.rows("put_flag", {"name": "SCRAPE_SLOW"})
@@ -195,12 +199,12 @@ def test_values_go_in_and_come_out_as_python_has_them(embedded_store: SqliteStor
     assert embedded_store.rows("report_articles", {"since": tokyo + timedelta(microseconds=1)}) == [(0, 0, 0)]
 
 
-def test_a_value_that_is_not_given_is_an_error(embedded_store: SqliteStore) -> None:
+def test_a_value_that_is_not_given_is_an_error(embedded_store: SqliteSilverStore) -> None:
     with pytest.raises(KeyError):
         embedded_store.rows("put_flag", {"nam": "SCRAPE_SLOW"})
 
 
-def test_an_error_of_the_rows_to_load_comes_out_as_it_is_and_nothing_stays(embedded_store: SqliteStore) -> None:
+def test_an_error_of_the_rows_to_load_comes_out_as_it_is_and_nothing_stays(embedded_store: SqliteSilverStore) -> None:
     def rows() -> Iterator[tuple[str, str, int]]:
         yield "ta.bar", "{}", 100
         raise CallerError("line 2 is broken")
@@ -210,7 +214,7 @@ def test_an_error_of_the_rows_to_load_comes_out_as_it_is_and_nothing_stays(embed
     assert embedded_store.rows("put_backlog") == [(0,)]
 
 
-def test_an_inner_transaction_that_fails_leaves_the_outer_one(embedded_store: SqliteStore) -> None:
+def test_an_inner_transaction_that_fails_leaves_the_outer_one(embedded_store: SqliteSilverStore) -> None:
     with embedded_store.transaction():
         put(embedded_store, ("ta.bar", bar()))
         with pytest.raises(ZeroDivisionError), embedded_store.transaction():
@@ -219,7 +223,7 @@ def test_an_inner_transaction_that_fails_leaves_the_outer_one(embedded_store: Sq
     assert embedded_store.rows("put_backlog") == [(1,)]
 
 
-def test_a_batch_left_without_a_settlement_has_done_nothing(embedded_store: SqliteStore) -> None:
+def test_a_batch_left_without_a_settlement_has_done_nothing(embedded_store: SqliteSilverStore) -> None:
     put(embedded_store, ("ta.bar", bar()))
     with embedded_store.batch(10) as batch:
         assert [task.id for task in batch.tasks] == [1]
@@ -227,7 +231,7 @@ def test_a_batch_left_without_a_settlement_has_done_nothing(embedded_store: Sqli
 
 
 def test_the_number_of_a_task_is_never_given_again(
-    embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     put(embedded_store, ("ta.bar", bar()))
     consume(embedded_store)
@@ -236,11 +240,13 @@ def test_the_number_of_a_task_is_never_given_again(
     assert embedded_other.execute("SELECT task_id FROM task_q_dlq").fetchall() == [(2,)]
 
 
-def test_every_commit_is_flushed_and_the_log_is_written_ahead(embedded_path: str, embedded_store: SqliteStore) -> None:
+def test_every_commit_is_flushed_and_the_log_is_written_ahead(
+    embedded_path: str, embedded_store: SqliteSilverStore
+) -> None:
     hooked: list[apsw.Connection] = []
     apsw.connection_hooks.append(hooked.append)
     try:
-        second = SqliteStore(embedded_path)
+        second = SqliteSilverStore(embedded_path)
         second.rows("put_backlog")
     finally:
         apsw.connection_hooks.remove(hooked.append)
@@ -249,7 +255,7 @@ def test_every_commit_is_flushed_and_the_log_is_written_ahead(embedded_path: str
 
 
 def test_a_follower_and_producers_share_the_file(
-    embedded_path: str, embedded_store: SqliteStore, embedded_other: apsw.Connection
+    embedded_path: str, embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
     follower = subprocess.Popen(worker_line("--follow"), env=worker_environment(embedded_path, BATCH_SIZE="7"))
     days = [date(2000, 1, 3) + timedelta(days=number) for number in range(200)]

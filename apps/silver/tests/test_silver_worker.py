@@ -20,7 +20,7 @@ from headrace.errors import CallerError, Unreachable
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_silver.queue.consumer import ConsumeSettings
 from headrace_silver.records.values import Judged
-from headrace_silver.stores.postgres.store import PostgresStore
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 from worker.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -196,7 +196,7 @@ def test_a_follower_outlives_its_server(queue: Queue, postgres_server: PostgresS
 def test_a_connection_that_was_cut_while_idle_gives_no_batch_before_the_lock_is_had_again(queue: Queue) -> None:
     queue.put("ta.bar", bar())
     proxy = CountingProxy(queue.url)
-    store = PostgresStore(proxy.url)
+    store = PostgresSilverStore(proxy.url)
     assert store.lock()
     with store.batch(0) as batch:
         batch.settle(Judged(), None)

@@ -30,7 +30,7 @@ from headrace_smap.values import (
     PROCESSING,
     PROCESSING_WAIT,
     SEALED,
-    End,
+    PostEnd,
     Standing,
 )
 from headrace_smap.world import World
@@ -98,7 +98,7 @@ class MemoryLedger:
         self.crawls[project] = CRAWL_SEALED
         return self._crossed(project)
 
-    async def settle(self, project: str, ends: Sequence[End]) -> Standing | None:
+    async def settle(self, project: str, ends: Sequence[PostEnd]) -> Standing | None:
         shown = self._shown(project)
         if shown is None:
             return None
@@ -117,7 +117,7 @@ class MemoryLedger:
     async def tallies(self, projects: Sequence[str]) -> list[Standing | None]:
         return [self._standing(project) for project in projects]
 
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         lost, was_sealed = self._shown(project) is None, self._sealed(project)
         counted, failed = len(self.items[project]), len(self.failed[project])
         shown = self.hashes.setdefault(project, {})
@@ -190,7 +190,7 @@ class MemoryLedger:
         shown = self._shown(project)
         return shown is not None and shown["status"] in SEALED and self.crawls.get(project) != CRAWL_OPEN
 
-    def _count(self, project: str, ends: Sequence[End]) -> tuple[int, int, int]:
+    def _count(self, project: str, ends: Sequence[PostEnd]) -> tuple[int, int, int]:
         items, failed, total = self.items[project], self.failed[project], self.hashes[project].get("total", 0)
         new = errors = 0
         surplus: set[str] = set()

@@ -18,15 +18,15 @@ from headrace_smap.values import (
     PROCESSING,
     PROCESSING_WAIT,
     STATUSES,
-    End,
+    PostEnd,
     Standing,
 )
 
 P = "proj_abc"
 
 
-def ends(*items: str, ok: bool = True) -> list[End]:
-    return [End(item, ok) for item in items]
+def ends(*items: str, ok: bool = True) -> list[PostEnd]:
+    return [PostEnd(item, ok) for item in items]
 
 
 def there(standing: Standing | None) -> Standing:
@@ -134,7 +134,12 @@ class ProjectLedgerContract:
     async def test_a_failure_never_takes_a_success_back(self, opened: ProjectLedger) -> None:
         await opened.settle(P, ends("a"))
         await opened.settle(P, ends("a", ok=False))
-        assert counts(await opened.settle(P, [End("b", False), End("b"), End("b", False)])) == (INITIALIZING, 0, 2, 0)
+        assert counts(await opened.settle(P, [PostEnd("b", False), PostEnd("b"), PostEnd("b", False)])) == (
+            INITIALIZING,
+            0,
+            2,
+            0,
+        )
 
     async def test_the_last_item_crosses_the_line(self, opened: ProjectLedger) -> None:
         await opened.expect(P, 3)
@@ -187,7 +192,7 @@ class ProjectLedgerContract:
 
     async def test_more_items_than_one_call_takes_are_all_counted(self, opened: ProjectLedger) -> None:
         await opened.seal(P, 4_500)
-        many = [End(f"raw/{number}.json", number % 3 > 0) for number in range(4_501)]
+        many = [PostEnd(f"raw/{number}.json", number % 3 > 0) for number in range(4_501)]
         after = there(await opened.settle(P, many))
         assert (after.new, after.surplus, after.crossed) == (4_500, 1, True)
         assert (after.status, after.total, after.done) == (DONE, 4_500, 4_500)
@@ -274,7 +279,7 @@ class ProjectLedgerContract:
         async def hand(ledger: ProjectLedger, own: Random) -> None:
             for _ in range(10):
                 chosen = own.sample(items, 12)
-                after = await ledger.settle(P, [End(item, own.random() < 0.8) for item in chosen])
+                after = await ledger.settle(P, [PostEnd(item, own.random() < 0.8) for item in chosen])
                 crossings.append(there(after).crossed)
 
         async def collector(ledger: ProjectLedger) -> None:

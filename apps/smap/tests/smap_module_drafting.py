@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import cache
 
-from headrace_smap.analytics.modules import NAMES, Context, Draft, Pipeline, pipeline
+from headrace_smap.analytics.modules import NAMES, AnalysisContext, Draft, Pipeline, pipeline
 
 NOW = datetime(2026, 1, 15, 12, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ def modules(*names: str) -> Pipeline:
 def analysed(text: str, *keywords: str, **fields: object) -> Draft:
     """The finished draft of a post with this text."""
     post = {"id": "post-1", "platform": "tiktok", "text": text, **fields}
-    return modules().apply(post, Context(NOW, keywords))
+    return modules().apply(post, AnalysisContext(NOW, keywords))
 
 
 def words(text: str) -> list[str]:

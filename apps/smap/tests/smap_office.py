@@ -18,7 +18,7 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.envelope import Collected, data_collected
 from headrace_smap.project.front import front_routes
-from headrace_smap.project.operations import Desk, desk_of
+from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world
@@ -50,7 +50,7 @@ class Office:
     """`client` asks the routes; `calendar` is the clock of everything but PostgreSQL."""
 
     world: World
-    desk: Desk
+    desk: ProjectOperations
     client: httpx.AsyncClient
     calendar: Calendar
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.ports import Delivery, Event
-from headrace_smap.analytics.modules import Draft, Options, Pipeline, pipeline
+from headrace_smap.analytics.modules import Draft, ModuleOptions, Pipeline, pipeline
 from headrace_smap.envelope import DATA_COLLECTED
 
 PROJECT = "proj_abc"
@@ -46,7 +46,7 @@ class Deadly:
 
     name, version = "deadly", "1"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def apply(self, draft: Draft) -> None:
@@ -64,7 +64,7 @@ class Deadly:
 
 
 def deadly() -> Pipeline:
-    return Pipeline([Deadly(Options())])
+    return Pipeline([Deadly(ModuleOptions())])
 
 
 def nothing() -> Pipeline:

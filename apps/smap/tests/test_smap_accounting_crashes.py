@@ -17,7 +17,7 @@ from headrace_smap.count.finisher import Finisher
 from headrace_smap.count.reconciler import Reconciler
 from headrace_smap.count.truth import look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
-from headrace_smap.values import DONE, PROCESSING_WAIT, SEALED, End, Standing
+from headrace_smap.values import DONE, PROCESSING_WAIT, SEALED, PostEnd, Standing
 
 P = "proj_abc"
 POINTS_MAX = 200
@@ -221,7 +221,7 @@ class LedgerFirst(Accountant):
 
     async def settle(self, ends: Sequence[ItemEnd], steps: Any = ()) -> None:
         for end in ends:
-            await self._count(end.project, [End(end.item, end.ok)])
+            await self._count(end.project, [PostEnd(end.item, end.ok)])
         await super().settle(ends, steps)
 
 
@@ -304,7 +304,7 @@ async def test_a_cancellation_that_lifts_a_failure_is_found_out(guard: str) -> N
 class BlindLedger(MemoryLedger):
     """Adds as many as it is told of."""
 
-    def _count(self, project: str, ends: Sequence[End]) -> tuple[int, int, int]:
+    def _count(self, project: str, ends: Sequence[PostEnd]) -> tuple[int, int, int]:
         super()._count(project, ends)
         return len(ends), sum(not end.ok for end in ends), 0
 

@@ -19,7 +19,7 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.finisher import Finisher
 from headrace_smap.count.reconciler import Reconciler
 from headrace_smap.count.truth import Truth
-from headrace_smap.values import CRAWLING, PROCESSING, End, Standing
+from headrace_smap.values import CRAWLING, PROCESSING, PostEnd, Standing
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 SEEDS = 400 * TIMES
@@ -58,7 +58,7 @@ def test_the_same_seed_is_the_same_world(database: InlineDatabase) -> None:
 
 
 class CountsTwice(MemoryLedger):
-    def _count(self, project: str, ends: Sequence[End]) -> tuple[int, int, int]:
+    def _count(self, project: str, ends: Sequence[PostEnd]) -> tuple[int, int, int]:
         super()._count(project, ends)
         return len(ends), sum(not end.ok for end in ends), 0
 
@@ -82,7 +82,7 @@ class CrossesWhileCrawling(MemoryLedger):
 class LowersOnRestore(MemoryLedger):
     """Puts the truth in the place of what is shown."""
 
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         self.items[project], self.failed[project] = set(), set()
         self.hashes.pop(project, None)
         return await super().restore(project, known, ends)
@@ -91,7 +91,7 @@ class LowersOnRestore(MemoryLedger):
 class LedgerFirst(Accountant):
     async def settle(self, ends: Sequence[ItemEnd], steps: Any = ()) -> None:
         for end in ends:
-            await self._count(end.project, [End(end.item, end.ok)])
+            await self._count(end.project, [PostEnd(end.item, end.ok)])
         await super().settle(ends, steps)
 
 
@@ -135,12 +135,14 @@ class AnnouncesAnyhow(Accountant):
 class NeverFinishes(Reconciler):
     """Trusts that whoever crossed the line lives long enough to say so."""
 
-    async def _finish(self, view: reconciler_rules.View, memory: reconciler_rules.Memory) -> None:
+    async def _finish(self, view: reconciler_rules.View, memory: reconciler_rules.ReconcilerMemory) -> None:
         return
 
 
 class NeverRestores(Reconciler):
-    async def _restored(self, view: reconciler_rules.View, memory: reconciler_rules.Memory) -> reconciler_rules.View:
+    async def _restored(
+        self, view: reconciler_rules.View, memory: reconciler_rules.ReconcilerMemory
+    ) -> reconciler_rules.View:
         return view
 
 

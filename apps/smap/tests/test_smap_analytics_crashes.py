@@ -13,7 +13,7 @@ from smap_posts import post
 
 from headrace_smap.analytics import results
 from headrace_smap.analytics.handler import Handler
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, JOB_COMPLETED
 from headrace_smap.settings import Settings
@@ -79,7 +79,7 @@ async def test_a_crash_before_the_acknowledgement_repeats_everything_without_har
 class AcknowledgesEarly(Handler):
     """The specification's order: what is in the ledger is done, and the letter comes after it."""
 
-    async def _conclude(self, posts: Sequence[Post]) -> None:
+    async def _conclude(self, posts: Sequence[HandledPost]) -> None:
         means = self._means
         known = {item for item, _ in await means.accountant._database.rows("truth_items", **_all())}
         fresh = [post for post in posts if post.item not in known]
@@ -100,7 +100,7 @@ async def test_the_twin_that_counts_before_it_writes_letters_loses_them(desk: De
 class Forgetful(Handler):
     """Tells nobody about posts that came back."""
 
-    async def _conclude(self, posts: Sequence[Post]) -> None:
+    async def _conclude(self, posts: Sequence[HandledPost]) -> None:
         means = self._means
         await means.letters.send([post for post in posts if post.fault])
         await means.accountant.settle(results.ends(posts), results.rows(posts))

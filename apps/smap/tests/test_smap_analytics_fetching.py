@@ -9,8 +9,8 @@ from smap_posts import PROJECT, post
 
 from headrace.errors import Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
-from headrace_smap.analytics.blob_fetcher import SMALL_BYTES_MAX, Fetcher
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.blob_fetcher import SMALL_BYTES_MAX, BlobFetcher
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.blobs import Blobs
 
 BYTES_MAX = 1_000_000
@@ -32,15 +32,15 @@ def of_bucket(bucket: Bucket) -> Blobs:
     return Blobs(bucket.url, keys)
 
 
-def posts(*paths: str) -> list[Post]:
-    return [Post(PROJECT, path, path, b"") for path in paths]
+def posts(*paths: str) -> list[HandledPost]:
+    return [HandledPost(PROJECT, path, path, b"") for path in paths]
 
 
 async def test_every_kind_of_blob_has_its_own_end(blobs: Blobs) -> None:
     small, large, huge = post(), b" " * SMALL_BYTES_MAX + post(), b" " * (BYTES_MAX + 1)
     for path, data in (("small.json", small), ("large.json", large), ("huge.json", huge)):
         await blobs.put(f"raw/{path}", data)
-    fetcher = Fetcher(blobs, 4, BYTES_MAX)
+    fetcher = BlobFetcher(blobs, 4, BYTES_MAX)
     batch = posts("raw/small.json", "raw/none.json", "raw/large.json", "raw/huge.json")
     put_off = await fetcher.small(batch)
     assert {each.path for each in put_off} == {"raw/large.json", "raw/huge.json"}
@@ -53,7 +53,7 @@ async def test_every_kind_of_blob_has_its_own_end(blobs: Blobs) -> None:
 async def test_a_blob_that_cannot_be_read_while_others_can_is_its_posts_fault(blobs: Blobs) -> None:
     await blobs.put("raw/a.json", post())
     batch = posts("raw/a.json", "raw/a.json/below-a-file.json")
-    assert await Fetcher(blobs, 4, BYTES_MAX).small(batch) == []
+    assert await BlobFetcher(blobs, 4, BYTES_MAX).small(batch) == []
     assert batch[0].raw == post()
     assert batch[1].fault is not None
     assert batch[1].fault.rule in ("blob_unreadable", "blob_missing")
@@ -64,7 +64,7 @@ async def test_a_blob_that_cannot_be_read_while_others_can_is_its_posts_fault(bl
 )
 async def test_a_path_that_no_blob_can_have_is_a_fault(path: str, tmp_path: Path) -> None:
     batch = posts(path)
-    assert await Fetcher(Blobs(tmp_path.as_uri(), {}), 4, BYTES_MAX).small(batch) == []
+    assert await BlobFetcher(Blobs(tmp_path.as_uri(), {}), 4, BYTES_MAX).small(batch) == []
     assert batch[0].fault is not None
     assert batch[0].fault.rule == "blob_path"
 
@@ -75,7 +75,7 @@ async def test_keys_that_are_refused_are_nobodys_fault(s3_bucket: Bucket) -> Non
     path = f"{s3_bucket.bucket}/raw/a.json"
     batch = posts(path)
     with pytest.raises(Unreachable):
-        await Fetcher(Blobs(s3_bucket.endpoint, keys), 4, BYTES_MAX).small(batch)
+        await BlobFetcher(Blobs(s3_bucket.endpoint, keys), 4, BYTES_MAX).small(batch)
     assert batch[0].fault is None
 
 
@@ -94,7 +94,7 @@ class Forbidding(Blobs):
 async def test_a_blob_that_is_forbidden_while_others_can_be_read_is_its_posts_fault(tmp_path: Path) -> None:
     blobs = Forbidding(tmp_path.as_uri(), {})
     await blobs.put("raw/a.json", post())
-    fetcher = Fetcher(blobs, 4, BYTES_MAX)
+    fetcher = BlobFetcher(blobs, 4, BYTES_MAX)
     with pytest.raises(Unreachable):
         await fetcher.small(posts("secret/a.json"))
     batch = posts("secret/a.json", "raw/a.json")
@@ -110,8 +110,8 @@ async def test_a_server_that_is_away_is_nobodys_fault(s3_bucket: Bucket, s3_serv
     batch = posts("raw/a.json")
     s3_server.kill()
     with pytest.raises(Unreachable):
-        await Fetcher(blobs, 4, BYTES_MAX).small(batch)
+        await BlobFetcher(blobs, 4, BYTES_MAX).small(batch)
     assert (batch[0].fault, batch[0].raw) == (None, None)
     s3_server.start()
-    await Fetcher(blobs, 4, BYTES_MAX).small(batch)
+    await BlobFetcher(blobs, 4, BYTES_MAX).small(batch)
     assert batch[0].raw == post()

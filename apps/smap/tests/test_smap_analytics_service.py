@@ -15,7 +15,7 @@ from waiting import eventually
 from headrace.core.parcels import PAYLOAD_BYTES_MAX
 from headrace.errors import CallerError
 from headrace.ports import Event
-from headrace_smap.analytics.limits import Limits
+from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.service import AnalyticsService
 from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED
 from headrace_smap.settings import Settings
@@ -92,7 +92,7 @@ async def test_a_module_that_nobody_knows_is_refused_at_the_start(embedded: Sett
 )
 def test_a_limit_that_cannot_work_is_refused_by_its_name(name: str, value: str) -> None:
     with pytest.raises(CallerError, match=name):
-        Limits.read({name: value})
+        AnalyticsLimits.read({name: value})
 
 
 async def test_a_letter_that_the_bus_does_not_take_does_not_keep_the_post_from_being_counted(

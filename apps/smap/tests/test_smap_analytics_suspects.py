@@ -17,7 +17,7 @@ from headrace_smap.analytics.analysts import ThreadAnalyst
 from headrace_smap.analytics.batch import read_batch
 from headrace_smap.analytics.handler import Handler
 from headrace_smap.analytics.pipeline import Analysis
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.analytics.service import handler_of
 from headrace_smap.analytics.suspects import ATTEMPTS_MAX, TOGETHER_MAX, Suspects
 from headrace_smap.analytics.work import Outcome, Work
@@ -133,7 +133,7 @@ async def test_restarts_while_something_is_away_charge_nobody(desk: Desk, away: 
 class Unforgiving(Suspects):
     """Takes nothing back."""
 
-    async def take_back(self, posts: Sequence[Post]) -> None: ...
+    async def take_back(self, posts: Sequence[HandledPost]) -> None: ...
 
 
 async def test_the_twin_that_takes_nothing_back_blames_a_post_for_restarts(desk: Desk) -> None:
@@ -168,7 +168,7 @@ class Away:
 class Trusting(Suspects):
     """Charges nobody."""
 
-    async def begin(self, posts: Sequence[Post]) -> None: ...
+    async def begin(self, posts: Sequence[HandledPost]) -> None: ...
 
 
 async def test_the_twin_that_charges_nobody_is_killed_for_ever(desk: Desk) -> None:
@@ -181,7 +181,7 @@ async def test_the_twin_that_charges_nobody_is_killed_for_ever(desk: Desk) -> No
             await handler.handle(desk.deliveries(deliveries=2))
 
 
-def read(desk: Desk, paths: list[str]) -> list[Post]:
+def read(desk: Desk, paths: list[str]) -> list[HandledPost]:
     return read_batch(desk.deliveries(paths)).posts
 
 

@@ -12,7 +12,7 @@ import pytest
 from collector_lives import Fuse, Killed, Lives, blobs_of, pages_of, planned, unpublished
 
 from headrace_smap.collector.blob_names import blob_path
-from headrace_smap.collector.harvester import Harvester, Holding, NobodyListens
+from headrace_smap.collector.harvester import Harvester, NobodyListens, TaskHolding
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.database import Row, Step
@@ -90,7 +90,7 @@ class NamesFirst(Harvester):
     async def _upload(self, path: str, body: bytes) -> None:
         self.late.append((path, body))
 
-    async def _store(self, holding: Holding, piece: Sequence[tuple[str, Post]]) -> Holding | None:
+    async def _store(self, holding: TaskHolding, piece: Sequence[tuple[str, Post]]) -> TaskHolding | None:
         self.late: list[tuple[str, bytes]] = []
         stored = await super()._store(holding, piece)
         for path, body in self.late:
@@ -101,7 +101,7 @@ class NamesFirst(Harvester):
 class ForgetsLeftovers(Harvester):
     """Tells only of the page that it has just stored."""
 
-    async def store(self, holding: Holding, page: Page) -> Holding | None:
+    async def store(self, holding: TaskHolding, page: Page) -> TaskHolding | None:
         self.storing = True
         return await super().store(holding, page)
 
@@ -114,7 +114,7 @@ class ForgetsLeftovers(Harvester):
 class MovesOnFirst(Harvester):
     """Stores the cursor before the posts."""
 
-    async def _store(self, holding: Holding, piece: Sequence[tuple[str, Post]]) -> Holding | None:
+    async def _store(self, holding: TaskHolding, piece: Sequence[tuple[str, Post]]) -> TaskHolding | None:
         await super()._store(holding, [])
         return await super()._store(holding, piece)
 
@@ -129,7 +129,7 @@ async def harvesting(world: World) -> Harvester:
     return Harvester(world, Accountant(world), now)
 
 
-async def begun(harvester: Harvester, task: CrawlTask, fence: int) -> Holding:
+async def begun(harvester: Harvester, task: CrawlTask, fence: int) -> TaskHolding:
     holding = await harvester.begin(task, fence)
     assert holding is not None
     return holding
@@ -159,7 +159,7 @@ async def test_a_holder_that_lost_its_claim_is_refused(any_world: World) -> None
 class Unfenced(Harvester):
     """Does not tell one claim from the next."""
 
-    async def begin(self, task: CrawlTask, fence: int) -> Holding | None:
+    async def begin(self, task: CrawlTask, fence: int) -> TaskHolding | None:
         return await super().begin(task, 1)
 
 

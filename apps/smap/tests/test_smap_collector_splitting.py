@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.errors import CallerError
 from headrace_smap.blobs import check_path
 from headrace_smap.collector.blob_names import blob_path, platform_name
-from headrace_smap.collector.task_plan import Refused, Target, read_order, split
+from headrace_smap.collector.task_plan import CrawlTarget, OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import Choice, read_choices, read_wishes
 
@@ -68,14 +68,14 @@ def test_keywords_that_differ_in_case_and_spaces_are_one() -> None:
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("https://www.youtube.com/watch?v=1", Target("youtube", "https://www.youtube.com/watch?v=1")),
-        ({"url": "https://vt.tiktok.com/1"}, Target("tiktok", "https://vt.tiktok.com/1")),
-        ({"url": "https://nottiktok.com/1", "platform": None}, Target("feed", "https://nottiktok.com/1")),
-        ("FACEBOOK", Target("facebook")),
-        ({"platform": "tiktok", "url": "...", "since": 3}, Target("tiktok", "...")),
+        ("https://www.youtube.com/watch?v=1", CrawlTarget("youtube", "https://www.youtube.com/watch?v=1")),
+        ({"url": "https://vt.tiktok.com/1"}, CrawlTarget("tiktok", "https://vt.tiktok.com/1")),
+        ({"url": "https://nottiktok.com/1", "platform": None}, CrawlTarget("feed", "https://nottiktok.com/1")),
+        ("FACEBOOK", CrawlTarget("facebook")),
+        ({"platform": "tiktok", "url": "...", "since": 3}, CrawlTarget("tiktok", "...")),
     ],
 )
-def test_targets_are_read_with_patience(target: Any, expected: Target) -> None:
+def test_targets_are_read_with_patience(target: Any, expected: CrawlTarget) -> None:
     assert read_order("p", {"targets": [target]}).targets == (expected,)
 
 
@@ -112,18 +112,20 @@ def test_days_are_read_in_several_forms() -> None:
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_in_words(payload: dict[str, Any], words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(OrderRefused, match=words):
         tasks_of(**payload)
 
 
 def test_more_tasks_than_the_limit_are_refused_before_they_are_made() -> None:
-    with pytest.raises(Refused, match=r"2 platforms × 50 keywords × 365 days .* 36,500 crawl tasks, over TASKS_MAX"):
+    with pytest.raises(
+        OrderRefused, match=r"2 platforms × 50 keywords × 365 days .* 36,500 crawl tasks, over TASKS_MAX"
+    ):
         tasks_of(keywords=[f"k{n}" for n in range(50)], date_range=["2025-01-01", "2025-12-31"])
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)))
 def test_no_order_does_anything_but_split_or_be_refused(value: Any) -> None:
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(OrderRefused):
         assert isinstance(tasks_of(keywords=value, targets=value, date_range=value), list)
 
 

@@ -14,7 +14,7 @@ from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.feed import open_feed
 from headrace_smap.collector.crawlers.formats import XML_BYTES_MAX
 from headrace_smap.collector.crawlers.kit import CrawlKit
-from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.polite_fetcher import PoliteFetcher
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Page
 from headrace_smap.collector.wishes import Choice, CrawlWishes
@@ -44,7 +44,7 @@ async def site() -> AsyncIterator[Site]:
 async def pages_of(argument: str, task: CrawlTask = TASK, cursor: str | None = None, **wishes: Any) -> list[Page]:
     given = {name: getattr(WISHES, name) for name in CrawlWishes.__dataclass_fields__}
     settings = CrawlWishes(**{**given, **wishes})
-    kit = CrawlKit(settings, Fetcher(settings))
+    kit = CrawlKit(settings, PoliteFetcher(settings))
     try:
         return [page async for page in open_feed(argument, kit).pages(task, cursor)]
     finally:

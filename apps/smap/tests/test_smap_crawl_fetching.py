@@ -14,7 +14,7 @@ import pytest
 from crawl_site import Reply, Request, Site, open_site
 
 from headrace_smap.collector.crawlers.addresses import checked_place, is_public
-from headrace_smap.collector.crawlers.polite_fetcher import Fetcher, Pace, patience
+from headrace_smap.collector.crawlers.polite_fetcher import HostPace, PoliteFetcher, patience
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.tasks import CrawlBusy, CrawlFailed, CrawlLater, CrawlTask
 from headrace_smap.collector.wishes import Choice, CrawlWishes
@@ -31,7 +31,7 @@ def wishes(**given: Any) -> CrawlWishes:
 
 
 async def fetched(url: str, **given: Any) -> bytes:
-    fetcher = Fetcher(wishes(**given))
+    fetcher = PoliteFetcher(wishes(**given))
     try:
         return (await fetcher.fetch(url)).body
     finally:
@@ -94,7 +94,7 @@ async def test_redirects_in_a_circle_end(site: Site) -> None:
 async def test_what_robots_forbid_is_not_asked_for(site: Site) -> None:
     site.pages["/robots.txt"] = Reply(b"User-agent: headrace\nDisallow: /private\n\nUser-agent: *\nDisallow: /")
     site.pages["/open"] = site.pages["/private/x"] = Reply(b"x")
-    fetcher = Fetcher(wishes())
+    fetcher = PoliteFetcher(wishes())
     assert (await fetcher.fetch(f"{site.url}/open")).body == b"x"
     with pytest.raises(CrawlFailed, match=r"robots\.txt"):
         await fetcher.fetch(f"{site.url}/private/x")
@@ -113,7 +113,7 @@ async def test_robots_that_cannot_be_read_now_are_waited_for(site: Site) -> None
 async def test_requests_to_one_host_keep_their_distance(site: Site) -> None:
     for number in range(3):
         site.pages[f"/{number}"] = Reply(b"x")
-    fetcher = Fetcher(wishes(interval_s=0.3))
+    fetcher = PoliteFetcher(wishes(interval_s=0.3))
     await asyncio.gather(*(fetcher.fetch(f"{site.url}/{number}") for number in range(3)))
     await fetcher.close()
     at = [request.at for request in site.requests if request.path != "/robots.txt"]
@@ -121,7 +121,7 @@ async def test_requests_to_one_host_keep_their_distance(site: Site) -> None:
 
 
 async def test_turns_at_one_host_begin_at_a_distance_and_others_do_not_wait() -> None:
-    pace, began = Pace(), list[tuple[str, float]]()
+    pace, began = HostPace(), list[tuple[str, float]]()
 
     async def take_turn(origin: str) -> None:
         async with pace.turn(origin, 0.1):
@@ -136,7 +136,7 @@ async def test_turns_at_one_host_begin_at_a_distance_and_others_do_not_wait() ->
 async def test_a_host_that_asks_for_more_distance_gets_it(site: Site) -> None:
     site.pages["/robots.txt"] = Reply(b"User-agent: *\nCrawl-delay: 1")
     site.pages["/a"] = site.pages["/b"] = Reply(b"x")
-    fetcher = Fetcher(wishes(interval_s=0.0))
+    fetcher = PoliteFetcher(wishes(interval_s=0.0))
     await fetcher.fetch(f"{site.url}/a")
     await fetcher.fetch(f"{site.url}/b")
     await fetcher.close()
@@ -160,7 +160,7 @@ async def test_crawlers_of_one_process_share_their_distance(site: Site) -> None:
 
 async def test_nobody_stands_in_line_for_a_host_that_wants_a_long_pause(site: Site) -> None:
     site.pages["/a"] = Reply(status=503, headers={"Retry-After": "50"})
-    fetcher = Fetcher(wishes())
+    fetcher = PoliteFetcher(wishes())
     with pytest.raises(CrawlLater):
         await fetcher.fetch(f"{site.url}/a")
     with pytest.raises(CrawlBusy) as raised:

@@ -10,14 +10,14 @@ import pytest
 
 from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.kit import CrawlKit
-from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.polite_fetcher import PoliteFetcher
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.crawlers.simulated import SimulatedCrawler, Simulation, made_up, open_simulated
 from headrace_smap.collector.tasks import Crawler, CrawlFailed, CrawlTask, Page, Post
 from headrace_smap.collector.wishes import CrawlWishes, read_choices
 
 NOTHING = CrawlWishes((), {})
-KIT = CrawlKit(NOTHING, Fetcher(NOTHING))
+KIT = CrawlKit(NOTHING, PoliteFetcher(NOTHING))
 THEIRS = """
 from headrace_smap.collector.tasks import Page, Post
 

@@ -15,7 +15,7 @@ from headrace.testing.rig import Proxy
 from headrace.testing.rig.redis import RedisServer
 from headrace_smap.ledger.redis_calls import CONNECTIONS_MAX, RedisCalls
 from headrace_smap.ledger.redis_ledger import RedisLedger, load_scripts, open_redis_ledger
-from headrace_smap.values import CRAWL_OPEN, CRAWL_SEALED, CRAWLING, DONE, INITIALIZING, PROCESSING, End, Standing
+from headrace_smap.values import CRAWL_OPEN, CRAWL_SEALED, CRAWLING, DONE, INITIALIZING, PROCESSING, PostEnd, Standing
 
 SCRIPTS = load_scripts()
 CUT = "proj_cut"
@@ -174,7 +174,7 @@ async def test_what_a_power_cut_took_is_added_again(ledger: RedisLedger, redis_s
     await ledger.open(CUT)
     await ledger.expect(CUT, 40)
     era = await ledger.era()
-    truth = [End(f"i{number}", number % 4 > 0) for number in range(40)]
+    truth = [PostEnd(f"i{number}", number % 4 > 0) for number in range(40)]
     await ledger.settle(CUT, truth[:10])
     await ledger.settle(CUT, truth)
     sealed = there(await ledger.seal(CUT, 40))

@@ -26,7 +26,7 @@ from headrace_smap.values import (
     INITIALIZING,
     PROCESSING,
     PROCESSING_WAIT,
-    End,
+    PostEnd,
     Standing,
 )
 
@@ -82,7 +82,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for item, ok in ended.items():
             self.truth[item] = self.truth.get(item, False) or ok
         crossed = self.model.settle(ended)
-        self.compare(self.ask(self.ledger.settle(P, [End(item, ok) for item, ok in ended.items()])), crossed)
+        self.compare(self.ask(self.ledger.settle(P, [PostEnd(item, ok) for item, ok in ended.items()])), crossed)
 
     @rule(
         status=st.sampled_from([INITIALIZING, CRAWLING, PROCESSING_WAIT, PROCESSING]),
@@ -195,8 +195,8 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.model.shown is not None
         return self.model.shown
 
-    def known(self) -> list[End]:
-        return [End(item, ok) for item, ok in self.truth.items()]
+    def known(self) -> list[PostEnd]:
+        return [PostEnd(item, ok) for item, ok in self.truth.items()]
 
     def compare(self, found: Standing | None, crossed: bool = False) -> None:
         model = self.model

@@ -17,7 +17,7 @@ import headrace
 from headrace.ports import Entry, Ledger, Posted
 from headrace.testing.twins import turns_red
 from headrace_smap.ledger.store_ledger import LINE, START, WELL, Names, StoreLedger
-from headrace_smap.values import DONE, End, Standing
+from headrace_smap.values import DONE, PostEnd, Standing
 
 C = ProjectLedgerContract
 
@@ -102,7 +102,7 @@ class CountsBeyond(StoreLedger):
 class SplitsEnds(StoreLedger):
     """Only the first part of a long call is counted."""
 
-    async def _count(self, names: Names, ends: Sequence[End]) -> int:
+    async def _count(self, names: Names, ends: Sequence[PostEnd]) -> int:
         return await super()._count(names, ends[:4_000])
 
 

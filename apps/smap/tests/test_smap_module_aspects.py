@@ -8,7 +8,7 @@ import pytest
 from smap_module_drafting import NOW, analysed
 
 from headrace.errors import CallerError
-from headrace_smap.analytics.modules import Context, Options, pipeline
+from headrace_smap.analytics.modules import AnalysisContext, ModuleOptions, pipeline
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_aspects_are_found_in_both_languages(text: str, aspects: list[str]) -> N
 def test_a_file_adds_aspects_and_changes_the_version(tmp_path: Path) -> None:
     path = tmp_path / "aspects.txt"
     path.write_text("# của tôi\nwarranty: bảo hành, warranty\nsmell: mùi (thơm|hôi)\n", "utf-8")
-    extended = pipeline(options=Options(aspects_file=path))
-    draft = extended.apply({"id": 1, "platform": "x", "text": "bảo hành tốt, mùi hôi, giá rẻ"}, Context(NOW))
+    extended = pipeline(options=ModuleOptions(aspects_file=path))
+    draft = extended.apply({"id": 1, "platform": "x", "text": "bảo hành tốt, mùi hôi, giá rẻ"}, AnalysisContext(NOW))
     assert draft.aspects == ["price", "smell", "warranty"]
     assert extended.model_version != pipeline().model_version
 
@@ -83,12 +83,12 @@ def test_a_file_that_cannot_work_is_refused_with_its_name(tmp_path: Path, text: 
     path = tmp_path / "mine.txt"
     path.write_text(text, "utf-8")
     with pytest.raises(CallerError, match=r"mine\.txt"):
-        pipeline(options=Options(aspects_file=path))
+        pipeline(options=ModuleOptions(aspects_file=path))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="SMAP_ASPECTS"):
-        pipeline(options=Options(aspects_file=tmp_path / "absent.txt"))
+        pipeline(options=ModuleOptions(aspects_file=tmp_path / "absent.txt"))
 
 
 def test_phrases_are_what_is_between_small_words_and_judgements() -> None:

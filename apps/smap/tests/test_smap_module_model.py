@@ -11,7 +11,7 @@ from smap_module_drafting import NOW
 from smap_tiny_model import written
 
 from headrace.errors import CallerError
-from headrace_smap.analytics.modules import Context, Draft, Options, Pipeline, pipeline
+from headrace_smap.analytics.modules import AnalysisContext, Draft, ModuleOptions, Pipeline, pipeline
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def model(tmp_path: Path) -> Path:
 
 
 def with_model(path: Path) -> Pipeline:
-    return pipeline(options=Options.read({"SMAP_SENTIMENT_MODEL": str(path)}))
+    return pipeline(options=ModuleOptions.read({"SMAP_SENTIMENT_MODEL": str(path)}))
 
 
 def judged(path: Path, text: str) -> Draft:
-    return with_model(path).apply({"id": "1", "platform": "x", "text": text}, Context(NOW))
+    return with_model(path).apply({"id": "1", "platform": "x", "text": text}, AnalysisContext(NOW))
 
 
 def test_the_model_judges_the_text(model: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_library_that_is_not_installed_is_named_with_the_way_to_get_it(model: 
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')", "utf-8")
     script = (
         "import sys, pathlib\n"
-        "from headrace_smap.analytics.modules import Options, pipeline\n"
+        "from headrace_smap.analytics.modules import ModuleOptions, pipeline\n"
         "from headrace.errors import MissingExtra\n"
-        "try:\n    pipeline(options=Options(sentiment_model=pathlib.Path(sys.argv[1])))\n"
+        "try:\n    pipeline(options=ModuleOptions(sentiment_model=pathlib.Path(sys.argv[1])))\n"
         "except MissingExtra as missing:\n    print(missing, missing.hint)"
     )
     command = [sys.executable, "-c", script, str(model)]

@@ -17,9 +17,9 @@ from headrace_smap.analytics.modules import (
     COLUMNS,
     NAMES,
     NOTHING,
-    Context,
+    AnalysisContext,
     Draft,
-    Options,
+    ModuleOptions,
     Pipeline,
     pipeline,
 )
@@ -44,8 +44,8 @@ class Break:
 
 
 def test_the_five_modules_are_the_default() -> None:
-    assert Options.read({}).modules == NAMES == ("prepare", "intent", "aspects", "sentiment", "impact")
-    assert Options.read({"SMAP_MODULES": " prepare, impact ,"}).modules == ("prepare", "impact")
+    assert ModuleOptions.read({}).modules == NAMES == ("prepare", "intent", "aspects", "sentiment", "impact")
+    assert ModuleOptions.read({"SMAP_MODULES": " prepare, impact ,"}).modules == ("prepare", "impact")
 
 
 def test_a_row_has_plain_values_under_their_names() -> None:
@@ -55,7 +55,7 @@ def test_a_row_has_plain_values_under_their_names() -> None:
 
 
 def test_doing_nothing_makes_a_complete_row() -> None:
-    draft = modules(NOTHING).apply(POST, Context(NOW))
+    draft = modules(NOTHING).apply(POST, AnalysisContext(NOW))
     assert len(draft.values()) == len(COLUMNS)
     assert (draft.text, draft.language, draft.sentiment, draft.intent, draft.risk) == (
         "Xe đẹp 😍",
@@ -93,9 +93,9 @@ def test_modules_of_other_people_come_by_entry_point(tmp_path: Path) -> None:
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: loud\nVersion: 1\n", "utf-8")
     (known / "entry_points.txt").write_text("[headrace.smap.modules]\nloud = loud:Loud\n", "utf-8")
     script = (
-        "import datetime as d\nfrom headrace_smap.analytics.modules import Context, pipeline\n"
+        "import datetime as d\nfrom headrace_smap.analytics.modules import AnalysisContext, pipeline\n"
         "p = pipeline(('loud',))\n"
-        "print(p.apply({'id': 1, 'platform': 'x', 'text': 'abc'}, Context(d.datetime.now(d.UTC))).text)"
+        "print(p.apply({'id': 1, 'platform': 'x', 'text': 'abc'}, AnalysisContext(d.datetime.now(d.UTC))).text)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)}
@@ -104,9 +104,9 @@ def test_modules_of_other_people_come_by_entry_point(tmp_path: Path) -> None:
 
 
 def test_modules_apply_in_order_and_a_failure_names_its_module() -> None:
-    assert Pipeline([Shout()]).apply(POST, Context(NOW)).text == "XE ĐẸP 😍"
+    assert Pipeline([Shout()]).apply(POST, AnalysisContext(NOW)).text == "XE ĐẸP 😍"
     with pytest.raises(ValueError, match="1") as failed:
-        Pipeline([Shout(), Break()]).apply(POST, Context(NOW))
+        Pipeline([Shout(), Break()]).apply(POST, AnalysisContext(NOW))
     assert failed.value.__notes__ == ["module:break"]
 
 
@@ -123,9 +123,9 @@ def test_a_draft_travels_between_processes() -> None:
 
 def test_a_moment_without_a_zone_is_refused() -> None:
     with pytest.raises(CallerError, match="time zone"):
-        Context(datetime(2026, 1, 1))
+        AnalysisContext(datetime(2026, 1, 1))
 
 
 def test_options_come_from_the_environment() -> None:
-    assert Options.read({"SMAP_ASPECTS": "a.txt"}) == Options(aspects_file=Path("a.txt"))
-    assert Options.read({"SMAP_ASPECTS": ""}) == Options()
+    assert ModuleOptions.read({"SMAP_ASPECTS": "a.txt"}) == ModuleOptions(aspects_file=Path("a.txt"))
+    assert ModuleOptions.read({"SMAP_ASPECTS": ""}) == ModuleOptions()

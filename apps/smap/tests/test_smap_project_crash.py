@@ -18,15 +18,15 @@ from smap_office import EXAMPLE, Office, open_office
 from headrace.http import Options, application
 from headrace_smap.database import Step
 from headrace_smap.project.creator import Creator
-from headrace_smap.project.operations import Desk, desk_of
-from headrace_smap.project.orders import Order
+from headrace_smap.project.operations import ProjectOperations, desk_of
+from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
 
-Equip = Callable[[Desk], Desk]
+Equip = Callable[[ProjectOperations], ProjectOperations]
 
 
-def as_it_is(desk: Desk) -> Desk:
+def as_it_is(desk: ProjectOperations) -> ProjectOperations:
     return desk
 
 
@@ -98,13 +98,13 @@ async def test_a_project_survives_a_death_at_every_step(embedded: Settings) -> N
 class WithoutOutbox(Creator):
     """A broken twin: the event is told when the rows are committed, and never again."""
 
-    def _steps(self, project: str, order: Order, origin: str, due: Any = None) -> list[Step]:
+    def _steps(self, project: str, order: AcceptedOrder, origin: str, due: Any = None) -> list[Step]:
         steps = super()._steps(project, order, origin, due)
         return [step for step in steps if step[0] != "order_outbox"]
 
 
 async def test_without_the_outbox_the_event_would_be_lost(embedded: Settings) -> None:
-    def equip(desk: Desk) -> Desk:
+    def equip(desk: ProjectOperations) -> ProjectOperations:
         return replace(desk, creator=WithoutOutbox(desk.world, desk.accountant, desk.relay))
 
     with pytest.raises(AssertionError):
@@ -116,13 +116,13 @@ class WithoutSeed(Creator):
 
     made = 0
 
-    async def create(self, project: str, order: Order, origin: str) -> None:
+    async def create(self, project: str, order: AcceptedOrder, origin: str) -> None:
         WithoutSeed.made += 1
         await super().create(f"{project}-{WithoutSeed.made}", order, origin)
 
 
 async def test_without_the_seed_a_project_would_be_doubled(embedded: Settings) -> None:
-    def equip(desk: Desk) -> Desk:
+    def equip(desk: ProjectOperations) -> ProjectOperations:
         return replace(desk, creator=WithoutSeed(desk.world, desk.accountant, desk.relay))
 
     with pytest.raises(AssertionError):

@@ -10,10 +10,10 @@ from smap_mortal import Fate, Killed, fates, mortal, unharmed
 from smap_office import Office, open_office
 
 from headrace_smap.collector.blob_names import blob_path
-from headrace_smap.project.operations import Desk, desk_of
+from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.settings import Settings
 
-Work = Callable[[Desk], Awaitable[object]]
+Work = Callable[[ProjectOperations], Awaitable[object]]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def test_a_retry_tells_every_failed_post_under_one_id(office: Office) -> N
         await office.desk.relay.relay()
         await office.events()
 
-        async def work(desk: Desk, project: str = project, seed: str = str(fate)) -> int:
+        async def work(desk: ProjectOperations, project: str = project, seed: str = str(fate)) -> int:
             retried = await desk.retrier.retry(project, seed)
             while await desk.relay.relay():
                 pass
@@ -61,7 +61,7 @@ async def test_a_retry_tells_every_failed_post_under_one_id(office: Office) -> N
 
 
 async def test_a_due_time_is_fired_once_and_told(office: Office) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: ProjectOperations) -> None:
         await desk.scheduler.fire_due()
         await desk.relay.relay()
 
@@ -93,7 +93,7 @@ async def test_a_deletion_leaves_nothing_behind(office: Office) -> None:
         await office.crawl(project, paths)
         await office.analyse(project, paths)
 
-        async def work(desk: Desk, project: str = project) -> None:
+        async def work(desk: ProjectOperations, project: str = project) -> None:
             await desk.deleter.delete(project)
             while await desk.deleter.sweep():
                 pass

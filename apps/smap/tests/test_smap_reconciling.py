@@ -26,7 +26,7 @@ from headrace_smap.count.reconciler_lease import LEASE, Turn
 from headrace_smap.count.remembered import REMEMBERED_MAX
 from headrace_smap.envelope import completed_id
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
-from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING_WAIT, End, Standing
+from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING_WAIT, PostEnd, Standing
 
 
 class RedisHash:
@@ -244,7 +244,7 @@ async def test_a_project_that_cannot_be_put_right_does_not_keep_others_waiting()
 
 
 class Stubborn(MemoryLedger):
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         if project == "bad":
             raise OperatorError("no")
         return await super().restore(project, known, ends)

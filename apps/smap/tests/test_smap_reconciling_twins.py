@@ -14,7 +14,7 @@ from smap_reconciling_strangers import StrangersContract
 from headrace.testing.twins import turns_red
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.reconciler import Reconciler
-from headrace_smap.count.reconciler_rules import ON_ITS_WAY, Memory, View
+from headrace_smap.count.reconciler_rules import ON_ITS_WAY, ReconcilerMemory, View
 from headrace_smap.count.truth import look
 from headrace_smap.values import DONE, Standing
 
@@ -32,7 +32,7 @@ class SeesNoLoss(Reconciler):
 class Impatient(Reconciler):
     """Does not wait for what somebody else may be about to say."""
 
-    async def _finish(self, view: View, memory: Memory) -> None:
+    async def _finish(self, view: View, memory: ReconcilerMemory) -> None:
         truth = replace(view.truth, completed_seen_at=None)
         if memory.done_since is not None:
             memory.done_since = START
@@ -48,7 +48,7 @@ class NeverCrosses(Reconciler):
 
 
 class NeverRestores(Reconciler):
-    async def _restored(self, view: View, memory: Memory) -> View:
+    async def _restored(self, view: View, memory: ReconcilerMemory) -> View:
         return view
 
 

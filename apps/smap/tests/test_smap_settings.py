@@ -8,8 +8,8 @@ import pytest
 
 from headrace.errors import CallerError
 from headrace.services import table
-from headrace_smap.analytics.limits import Limits
-from headrace_smap.analytics.modules import Options
+from headrace_smap.analytics.limits import AnalyticsLimits
+from headrace_smap.analytics.modules import ModuleOptions
 from headrace_smap.blobs import S3Keys
 from headrace_smap.collector.wishes import CRAWL_PREFIX, CrawlWishes
 from headrace_smap.insight.channels import NotificationSettings
@@ -84,10 +84,10 @@ def test_a_database_that_is_no_url_is_refused_and_not_shown(dsn: str) -> None:
     [
         (Settings, PREFIX),
         (S3Keys, "AWS_"),
-        (Limits, PREFIX),
+        (AnalyticsLimits, PREFIX),
         (CrawlWishes, CRAWL_PREFIX),
         (NotificationSettings, PREFIX),
-        (Options, PREFIX),
+        (ModuleOptions, PREFIX),
     ],
     ids=lambda given: given if isinstance(given, str) else given.__name__,
 )

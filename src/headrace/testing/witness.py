@@ -32,7 +32,7 @@ def ends_of(audit: JobAudit) -> dict[ItemId, str]:
 
 
 @dataclass(slots=True)
-class Memory:
+class WitnessMemory:
     """What the last look at one job saw."""
 
     ends: dict[ItemId, str] = field(default_factory=dict)
@@ -44,15 +44,15 @@ class Witness:
     """Remembers the account of every job it was shown."""
 
     def __init__(self) -> None:
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, WitnessMemory] = {}
 
     def look(self, audit: JobAudit) -> list[Finding]:
         """What is wrong now, alone or compared with the look before."""
         findings = recount(audit)
         if findings:
             return findings
-        before = self._memories.get(audit.job, Memory())
-        now = Memory(ends_of(audit), _closed(audit), audit.finishes)
+        before = self._memories.get(audit.job, WitnessMemory())
+        now = WitnessMemory(ends_of(audit), _closed(audit), audit.finishes)
         self._memories[audit.job] = now
         before.ends = {item: end for item, end in before.ends.items() if item[0] > audit.pruned}
         return _compare(before, now, audit.job)
@@ -72,7 +72,7 @@ def _closed(audit: JobAudit) -> set[tuple[int, int]]:
     return {(stage.generation, stage.position) for stage in audit.stages if stage.closed}
 
 
-def _compare(before: Memory, now: Memory, job: str) -> list[Finding]:
+def _compare(before: WitnessMemory, now: WitnessMemory, job: str) -> list[Finding]:
     findings = []
     for item, end in before.ends.items():
         if now.ends.get(item) != end:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from headrace.errors import CallerError, HeadraceError
-from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.stores.silver_store import open_store
 
 COMMAND = "silver_consume"
@@ -50,7 +50,7 @@ def _consume(mode: Mode, environment: Mapping[str, str]) -> int:
     settings = ConsumeSettings.read(environment)
     store = open_store(environment.get("PG_DSN") or None)
     try:
-        consumed = Consumer(store, settings, mode).run()
+        consumed = TaskConsumer(store, settings, mode).run()
     finally:
         store.close()
     return 1 if consumed.failed else 0

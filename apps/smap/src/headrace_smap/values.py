@@ -20,7 +20,7 @@ CRAWL_OPEN, CRAWL_SEALED = "open", "sealed"
 """What is known of our own collector's crawl, whatever status others write; nothing if it is somebody else's."""
 
 
-class End(msgspec.Struct, frozen=True):
+class PostEnd(msgspec.Struct, frozen=True):
     """How one post of a project ended. Its identity is the `minio_path` within the project.
 
     A post that failed may end well later, when it is tried again; never the other way round.

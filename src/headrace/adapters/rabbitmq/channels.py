@@ -10,7 +10,7 @@ from aiormq.abc import AbstractChannel, ChannelFrame
 
 from headrace.adapters.rabbitmq import codec
 from headrace.adapters.rabbitmq.codec import Outgoing
-from headrace.adapters.rabbitmq.taps import Assembly, Sink, Tap
+from headrace.adapters.rabbitmq.taps import Assembly, FrameSink, Tap
 
 WRITE_S_MAX = 10.0
 
@@ -18,7 +18,7 @@ WRITE_S_MAX = 10.0
 class QuickChannel:
     """`driver` is the channel itself, for calls."""
 
-    def __init__(self, connection: Connection, driver: AbstractChannel, tap: Tap, sink: Sink) -> None:
+    def __init__(self, connection: Connection, driver: AbstractChannel, tap: Tap, sink: FrameSink) -> None:
         self.driver, self.connection = driver, connection
         self._writing = asyncio.Lock()
         assembly = tap.assemblies[driver.number] = Assembly(sink)

@@ -26,7 +26,7 @@ from aiormq.exceptions import (
 from yarl import URL
 
 from headrace.adapters.rabbitmq.channels import QuickChannel
-from headrace.adapters.rabbitmq.taps import Sink, Tap, TappedTransport
+from headrace.adapters.rabbitmq.taps import FrameSink, Tap, TappedTransport
 from headrace.core.backoff import Backoff
 from headrace.core.errors import OperatorError, Unreachable
 
@@ -78,7 +78,7 @@ class Line:
             self._connection = await self._open()
         return self._connection
 
-    async def quick_channel(self, sink: Sink, confirms: bool) -> QuickChannel:
+    async def quick_channel(self, sink: FrameSink, confirms: bool) -> QuickChannel:
         """A channel whose messages and confirmations go to the sink."""
         connection = await self.connection()
         tap = self._tap

@@ -21,7 +21,7 @@ LOOK_S = 1.0
 ALARM = "rabbitmq-diagnostics alarms"
 
 
-class Batch:
+class PublishBatch:
     """The messages of one call: what became of each, and how many are not confirmed yet."""
 
     def __init__(self, messages: Sequence[Outgoing]) -> None:
@@ -38,10 +38,10 @@ class Confirmations:
     """The sink of one publishing channel."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, tuple[Batch, int]] = {}
+        self._pending: dict[int, tuple[PublishBatch, int]] = {}
         self._next = 1
 
-    def expect(self, batch: Batch) -> None:
+    def expect(self, batch: PublishBatch) -> None:
         """The broker numbers messages in the order in which they are sent."""
         for index in range(batch.missing):
             self._pending[self._next] = batch, index
@@ -94,7 +94,7 @@ class Publisher:
         channel, confirmations = await self._open()
         if await self._line.is_blocked(self._patience_s):
             raise Busy(f"{self._line.place} takes no messages, it is short of memory or disk", ALARM)
-        batch, payload = Batch(messages), channel.packed(messages)
+        batch, payload = PublishBatch(messages), channel.packed(messages)
         try:
             async with asyncio.timeout(CONFIRM_S_MAX):
                 # Numbered when they are handed over and not before: a number for a message that never went out would
@@ -110,7 +110,7 @@ class Publisher:
             raise Unknown(f"{self._line.place} refused {batch.refused} of {len(messages)} messages")
         return batch.routed
 
-    async def _confirmed(self, batch: Batch) -> None:
+    async def _confirmed(self, batch: PublishBatch) -> None:
         while not batch.done.done():
             await asyncio.wait((batch.done,), timeout=LOOK_S)
             if not batch.done.done() and await self._line.is_blocked(self._patience_s):

@@ -22,7 +22,7 @@ from headrace.adapters.rabbitmq.codec import Arrived
 BEAT_EVERY_S = 1.0
 
 
-class Sink(Protocol):
+class FrameSink(Protocol):
     """Whoever a channel works for. Called while the connection is being read: must be quick and must not raise."""
 
     def arrived(self, message: Arrived) -> None: ...
@@ -35,7 +35,7 @@ class Sink(Protocol):
 class Assembly:
     """Puts the messages of one channel together: a method, its header, and a body in parts."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: FrameSink) -> None:
         self.sink = sink
         self._message: Arrived | None = None
         self._missing = 0

@@ -26,15 +26,15 @@ ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class BenchFlow:
     """A graph and the name under which its queues are known."""
 
     graph: Graph
     name: str = "flow"
 
 
-def flow(*specs: StageSpec, name: str = "flow") -> Flow:
-    return Flow(Graph.build(specs), name)
+def flow(*specs: StageSpec, name: str = "flow") -> BenchFlow:
+    return BenchFlow(Graph.build(specs), name)
 
 
 def work(name: str, *feeds: str, **options: Any) -> StageSpec:
@@ -67,12 +67,12 @@ class Bench:
         self._names = count(1)
         self._steps: dict[int, int] = {}
 
-    async def submit(self, declared: Flow, items: Mapping[str, int] | Sequence[Parcel], **options: Any) -> str:
+    async def submit(self, declared: BenchFlow, items: Mapping[str, int] | Sequence[Parcel], **options: Any) -> str:
         """Open a job with so many items per stage, or with these parcels; its id."""
         return (await self.try_submit(declared, items, **options)).job
 
     async def try_submit(
-        self, declared: Flow, items: Mapping[str, int] | Sequence[Parcel], **options: Any
+        self, declared: BenchFlow, items: Mapping[str, int] | Sequence[Parcel], **options: Any
     ) -> Submitted:
         if isinstance(items, Mapping):
             parcels = tuple(parcel(stage, number) for stage, number in items.items() if number)

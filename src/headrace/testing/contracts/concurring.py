@@ -14,7 +14,7 @@ from headrace.core.claims import Claim, Settlement, Want
 from headrace.core.parcels import Parcel
 from headrace.core.tally import JobState, Tolerance
 from headrace.ports.backend import Backend
-from headrace.testing.contracts.bench import Bench, Flow, again, barrier, died, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, BenchFlow, again, barrier, died, flow, parcel, work
 
 HANDS = 8
 ROUNDS_MAX = 4_000
@@ -23,7 +23,7 @@ GOES_ON = Tolerance(percent=100.0)
 
 
 @dataclass(slots=True)
-class Ledger:
+class ToldEnds:
     """What the hands were told, to be compared with what the store counted."""
 
     done: Counter[Ended] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class ConcurringContract:
         declared = random_flow(chance)
         jobs = [await bench.submit(declared, {"a": chance.randint(1, 120)}, job=f"j{n}") for n in range(2)]
         submitted = sum([(await bench.tally(job, "a")).total for job in jobs])
-        ledger = Ledger()
+        ledger = ToldEnds()
         await asyncio.gather(
             *(_work(handles[n % len(handles)], declared, jobs, Random(seed * 100 + n), ledger) for n in range(HANDS))
         )
@@ -104,7 +104,7 @@ class ConcurringContract:
             assert await bench.state(job) is JobState.CANCELLED
 
 
-def random_flow(chance: Random) -> Flow:
+def random_flow(chance: Random) -> BenchFlow:
     """A small graph with a fan-out, a stage that may feed itself, and a barrier at the end."""
     itself = ("b",) if chance.random() < 0.5 else ()
     stages = [
@@ -116,7 +116,7 @@ def random_flow(chance: Random) -> Flow:
     return flow(*stages)
 
 
-async def _work(store: Backend, declared: Flow, jobs: Sequence[str], chance: Random, ledger: Ledger) -> None:
+async def _work(store: Backend, declared: BenchFlow, jobs: Sequence[str], chance: Random, ledger: ToldEnds) -> None:
     names = [spec.name for spec in declared.graph.stages]
     for _ in range(ROUNDS_MAX):
         wants = [Want("flow", name, chance.randint(1, 12), chance.randint(1, 12)) for name in names]
@@ -131,7 +131,7 @@ async def _work(store: Backend, declared: Flow, jobs: Sequence[str], chance: Ran
     raise AssertionError("the jobs did not end")
 
 
-async def _settle(store: Backend, declared: Flow, claim: Claim, chance: Random, ledger: Ledger) -> None:
+async def _settle(store: Backend, declared: BenchFlow, claim: Claim, chance: Random, ledger: ToldEnds) -> None:
     """Settle in one or two steps, some items done, some dead, some again, some given back; some calls twice."""
     cut = chance.randint(0, claim.count)
     for step, indexes in enumerate((range(cut), range(cut, claim.count)), start=1):
@@ -152,7 +152,7 @@ async def _settle(store: Backend, declared: Flow, claim: Claim, chance: Random, 
         _note(claim, settlement, ledger)
 
 
-def _sends(declared: Flow, claim: Claim, chance: Random) -> tuple[Parcel, ...]:
+def _sends(declared: BenchFlow, claim: Claim, chance: Random) -> tuple[Parcel, ...]:
     spec = declared.graph.stages[declared.graph.position(claim.stage)]
     found = []
     for target in spec.feeds:
@@ -164,7 +164,7 @@ def _sends(declared: Flow, claim: Claim, chance: Random) -> tuple[Parcel, ...]:
     return tuple(found)
 
 
-def _note(claim: Claim, settlement: Settlement, ledger: Ledger) -> None:
+def _note(claim: Claim, settlement: Settlement, ledger: ToldEnds) -> None:
     for index in range(claim.count):
         if settlement.done >> index & 1:
             ledger.done[(claim.job, claim.stage, claim.seqs[index])] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.core.jobs import DeadFilter
 from headrace.core.tally import JobState, Tolerance
-from headrace.testing.contracts.bench import Bench, Flow, barrier, died, flow, work
+from headrace.testing.contracts.bench import Bench, BenchFlow, barrier, died, flow, work
 
 PLAIN = flow(work("read"))
 CHAIN = flow(work("a"), barrier("end", "a"))
@@ -120,7 +120,7 @@ class GenerationsContract:
         assert await bench.counts(job, "read") == (0, 0, 2, 1, 0)
 
 
-async def _failed(bench: Bench, declared: Flow, items: int, dead: int, **options: float) -> str:
+async def _failed(bench: Bench, declared: BenchFlow, items: int, dead: int, **options: float) -> str:
     """A job whose last items died, too many of them."""
     job = await bench.submit(declared, {"read": items}, **options)
     losses = tuple(died(index) for index in range(items - dead, items))

@@ -8,7 +8,7 @@ from headrace.core.errors import Conflict, NotFound
 from headrace.core.jobs import KEEP_S, DeadFilter
 from headrace.core.recount import tallies
 from headrace.core.tally import JobState
-from headrace.testing.contracts.bench import Bench, Flow, barrier, died, external, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, BenchFlow, barrier, died, external, flow, parcel, work
 
 CHAIN = flow(work("a", "b"), work("b"), barrier("end", "b"))
 APPROVED = flow(work("a"), external("approval", "a"), barrier("end", "approval"))
@@ -209,7 +209,7 @@ class RedrivingContract:
 
 
 async def _failed(
-    bench: Bench, declared: Flow = CHAIN, reason: str = "broken", keep_s: float = KEEP_S
+    bench: Bench, declared: BenchFlow = CHAIN, reason: str = "broken", keep_s: float = KEEP_S
 ) -> tuple[str, int]:
     """A job whose stage b lost the second of its three items, and the seq of that item."""
     job = await bench.submit(declared, {"a": 1}, keep_s=keep_s)

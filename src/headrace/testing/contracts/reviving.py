@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.core.claims import CRASHES_MAX, Claim
 from headrace.core.jobs import DeadFilter
 from headrace.core.tally import JobState
-from headrace.testing.contracts.bench import Bench, Flow, barrier, died, external, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, BenchFlow, barrier, died, external, flow, parcel, work
 
 PLAIN = flow(work("read"))
 CHAIN = flow(work("a", "b"), work("b"), barrier("end", "b"))
@@ -184,7 +184,7 @@ class RevivingContract:
         assert (audit.pruned, audit.chunks) == (2, ())
 
 
-async def _both_dead(bench: Bench, declared: Flow) -> tuple[str, Claim]:
+async def _both_dead(bench: Bench, declared: BenchFlow) -> tuple[str, Claim]:
     """A job in which an item of b died, and after it the barrier; and the claim in which the barrier died."""
     job = await bench.submit(declared, {"a": 1})
     await bench.accept(await bench.claim("a"), sends=(parcel("b", 1),))

@@ -15,7 +15,7 @@ from headrace.core.claims import Claim, Settlement
 from headrace.core.errors import Conflict
 from headrace.core.parcels import Parcel
 from headrace.core.tally import JobState, Tolerance
-from headrace.testing.contracts.bench import Bench, Flow, again, barrier, died, external, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, BenchFlow, again, barrier, died, external, flow, parcel, work
 from headrace.testing.simulation.history import History, Holding
 
 STEPS = 90
@@ -198,7 +198,7 @@ class Wanderer:
         return [index for index in range(claim.count) if not settled >> index & 1]
 
 
-def random_flow(chance: Random) -> Flow:
+def random_flow(chance: Random) -> BenchFlow:
     """A graph with most of what a graph can have."""
     itself = ("b",) if chance.random() < 0.5 else ()
     stages = [

@@ -17,7 +17,7 @@ from headrace.cli.session import Session, of
 from headrace.core.errors import CallerError, Conflict, NotFound
 from headrace.testing.rig import rendezvous
 from headrace.testing.rig.catalogue import SERVERS, TOOLS
-from headrace.testing.rig.rendezvous import Place
+from headrace.testing.rig.rendezvous import KeeperPlace
 
 if TYPE_CHECKING:
     from headrace.testing.rig.keeper import Keeper
@@ -66,7 +66,7 @@ def up(  # noqa: PLR0913 - the parameters of a command are its options
     """
     from headrace.testing.rig.obtaining import obtain
 
-    session, place, wanted = of(context), Place(name), list(dict.fromkeys(servers or ()))
+    session, place, wanted = of(context), KeeperPlace(name), list(dict.fromkeys(servers or ()))
     _check_names(wanted)
     if session.json and env:
         raise CallerError("--json and --env are two forms of one answer", "choose one")
@@ -82,7 +82,7 @@ def up(  # noqa: PLR0913 - the parameters of a command are its options
 @app.command()
 def down(context: typer.Context, servers: Servers = None, name: RigName = "default") -> None:
     """Stop these servers, or all; their data is gone with them."""
-    session, place = of(context), Place(name)
+    session, place = of(context), KeeperPlace(name)
     answer = _ask(session, place, {"verb": "down", "names": servers or []})
     if answer is None:
         rendezvous.sweep(place)
@@ -100,7 +100,7 @@ def status(context: typer.Context, env: AsVariables = False, name: RigName = "de
     from headrace.testing.rig.listing import status_table
 
     session = of(context)
-    answer = _ask(session, Place(name), {"verb": "status"}) or {"rig": name, "keeper": None, "servers": []}
+    answer = _ask(session, KeeperPlace(name), {"verb": "status"}) or {"rig": name, "keeper": None, "servers": []}
     if env:
         _show(session, answer, env)
     elif answer["servers"]:
@@ -162,16 +162,16 @@ def break_server(  # noqa: PLR0913 - the parameters of a command are its options
         "for_s": None if for_ is None else _seconds(for_),
         "lose_last_second": lose_last_second,
     }
-    answer = _ask(session, Place(name), request)
+    answer = _ask(session, KeeperPlace(name), request)
     if answer is None:
         raise NotFound("nothing is up", f"headrace rig up {server}")
     session.answer(answer["servers"][0], lambda console: console.print(status_table(answer["servers"])))
 
 
-def _ask(session: Session, place: Place, request: Mapping[str, Any]) -> Any:
+def _ask(session: Session, place: KeeperPlace, request: Mapping[str, Any]) -> Any:
     try:
         return rendezvous.ask(place, request, session.say)
-    except rendezvous.Ending:
+    except rendezvous.KeeperEnding:
         return None
 
 
@@ -184,7 +184,7 @@ def _show(session: Session, answer: Mapping[str, Any], env: bool) -> None:
         session.answer(answer, lambda console: console.print(url_table(answer["servers"])))
 
 
-def _stay(session: Session, place: Place, request: Mapping[str, Any], env: bool) -> None:
+def _stay(session: Session, place: KeeperPlace, request: Mapping[str, Any], env: bool) -> None:
     """Be the keeper ourselves."""
     import asyncio
 

@@ -22,7 +22,7 @@ GIGABYTE = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RigFinding:
     """One part: where it is and in which version, and if it does not do, the line that helps."""
 
     name: str
@@ -34,42 +34,42 @@ class Finding:
     command: str
 
 
-def examine(names: Sequence[str] = ()) -> list[Finding]:
+def examine(names: Sequence[str] = ()) -> list[RigFinding]:
     """The parts of these servers and tools (all, if none is named); the first of a server is the server itself."""
     return [_look(name, need) for name in names or (*SERVERS, *TOOLS) for need in needs_of(name)]
 
 
-def surroundings() -> list[Finding]:
+def surroundings() -> list[RigFinding]:
     """What the rig needs of the machine whichever server is asked for."""
     return [_system(), _setpriv(), _children(), _names(), _room()]
 
 
-def _look(name: str, need: Need) -> Finding:
+def _look(name: str, need: Need) -> RigFinding:
     sight = need.seen()
     if sight is None:
-        return Finding(name, need.name, False, "", "", need.version, need.command())
-    return Finding(name, need.name, sight.fits, str(sight.place), sight.version, need.version, need.command())
+        return RigFinding(name, need.name, False, "", "", need.version, need.command())
+    return RigFinding(name, need.name, sight.fits, str(sight.place), sight.version, need.version, need.command())
 
 
-def _system() -> Finding:
+def _system() -> RigFinding:
     version = os.uname().release
-    return Finding("system", "Linux", sys.platform == "linux", "", version, "", "the rig runs on Linux only")
+    return RigFinding("system", "Linux", sys.platform == "linux", "", version, "", "the rig runs on Linux only")
 
 
-def _setpriv() -> Finding:
+def _setpriv() -> RigFinding:
     place = shutil.which("setpriv")
     line = "sudo apt-get install -y util-linux"
-    return Finding("system", "setpriv", place is not None, place or "", "", "", line)
+    return RigFinding("system", "setpriv", place is not None, place or "", "", "", line)
 
 
-def _children() -> Finding:
+def _children() -> RigFinding:
     """A family of processes is found by it, so that none is forgotten."""
     place = Path(f"/proc/self/task/{os.getpid()}/children")
     line = "mount /proc; the kernel needs CONFIG_PROC_CHILDREN"
-    return Finding("system", "children in /proc", place.exists(), "/proc", "", "", line)
+    return RigFinding("system", "children in /proc", place.exists(), "/proc", "", "", line)
 
 
-def _names() -> Finding:
+def _names() -> RigFinding:
     """Ports are reserved by them."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
@@ -77,13 +77,13 @@ def _names() -> Finding:
             fine = True
         except OSError:
             fine = False
-    return Finding("system", "abstract sockets", fine, "", "", "", "a sandbox forbids them: run outside of it")
+    return RigFinding("system", "abstract sockets", fine, "", "", "", "a sandbox forbids them: run outside of it")
 
 
-def _room() -> Finding:
+def _room() -> RigFinding:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     told, wanted = f"{free / GIGABYTE:.1f} GB free", f"{FREE_BYTES_MIN / GIGABYTE:.0f} GB"
-    return Finding(
+    return RigFinding(
         "system", "room", free >= FREE_BYTES_MIN, folder, told, wanted, f"free {wanted} there, or set TMPDIR"
     )

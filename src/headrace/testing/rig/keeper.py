@@ -20,8 +20,8 @@ from typing import Any
 
 from headrace.core.errors import CallerError, Conflict, NotFound
 from headrace.testing.rig import rendezvous
-from headrace.testing.rig.kept import Kept, Order
-from headrace.testing.rig.rendezvous import Place, Say
+from headrace.testing.rig.kept import Kept, ServerOrder
+from headrace.testing.rig.rendezvous import KeeperPlace, Say
 
 UNUSED_S_MAX = 30.0
 LOOK_S = 1.0
@@ -39,7 +39,7 @@ class Caller:
 class Keeper:
     """The servers of one rig by their names."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: KeeperPlace) -> None:
         self.place = place
         self.ended = asyncio.Event()
         self._kept: dict[str, Kept] = {}
@@ -78,7 +78,7 @@ class Keeper:
         servers = await asyncio.gather(*(each.document() for each in kept))
         return {"rig": self.place.name, "keeper": os.getpid(), "servers": servers}
 
-    async def suffer(self, name: str, order: Order) -> dict[str, Any]:
+    async def suffer(self, name: str, order: ServerOrder) -> dict[str, Any]:
         await self._find(name).suffer(order)
         return await self.status([name])
 
@@ -134,7 +134,7 @@ class Keeper:
             case {"verb": "status"}:
                 return await self.status()
             case {"verb": "break", "name": name, "words": words, "for_s": for_s, "lose_last_second": lossy}:
-                return await self.suffer(name, Order(tuple(words), for_s, lossy))
+                return await self.suffer(name, ServerOrder(tuple(words), for_s, lossy))
         raise CallerError("the keeper does not know this request", "headrace rig down, then up: versions may differ")
 
     async def _up(self, name: str, settings: Mapping[str, str], caller: Caller) -> bool:
@@ -165,7 +165,7 @@ class Keeper:
             return kept is not None
 
 
-async def keep(place: Place, lock: int, ready: Callable[[Keeper], Awaitable[None]]) -> None:
+async def keep(place: KeeperPlace, lock: int, ready: Callable[[Keeper], Awaitable[None]]) -> None:
     """Be the keeper until somebody says so or nothing is kept; then leave no server behind."""
     keeper = Keeper(place)
     loop = asyncio.get_running_loop()
@@ -193,7 +193,7 @@ def main(name: str) -> None:
         # A child that failed has said why on our standard error.
         os._exit(0 if os.read(heard, 1) else 1)
     os.close(heard)
-    place = Place(name)
+    place = KeeperPlace(name)
     lock = rendezvous.hold(place)
     if lock is None:
         # Somebody else is, or was, the keeper: whoever started us asks there.

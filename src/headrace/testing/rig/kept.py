@@ -26,7 +26,7 @@ LOSING = "headrace rig break redis restart --lose-last-second"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ServerOrder:
     """What to do to a server, and after how many seconds it is undone (None: when somebody says so)."""
 
     words: tuple[str, ...]
@@ -82,7 +82,7 @@ class Kept:
             await asyncio.to_thread(self._proxy.close)
             await asyncio.to_thread(self._server.remove)
 
-    async def suffer(self, order: Order) -> None:
+    async def suffer(self, order: ServerOrder) -> None:
         """Break something, or mend it."""
         word = order.words[0]
         async with self._acting:
@@ -120,7 +120,7 @@ class Kept:
             "log": str(server.home / places.LOG),
         }
 
-    def _check_action(self, order: Order) -> None:
+    def _check_action(self, order: ServerOrder) -> None:
         word, *rest = order.words
         name = self._server.name
         if rest:
@@ -132,7 +132,7 @@ class Kept:
         if order.lose_last_second and (word != "restart" or not self._can_lose()):
             raise CallerError(f"--lose-last-second does not go with {word} of {name}", LOSING)
 
-    def _check_line(self, order: Order) -> None:
+    def _check_line(self, order: ServerOrder) -> None:
         if order.words[0] not in FORMS:
             possible = f"on the line: {'; '.join(FORMS.values())}. On the process: {', '.join(ACTIONS)}"
             raise CallerError(f"{order.words[0]!r} is nothing that can be done to a server", possible)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headrace.cli.tables import plain_table
-from headrace.testing.rig.doctor import Finding
+from headrace.testing.rig.doctor import RigFinding
 
 _STYLES = {"up": "green", "paused": "yellow", "stopped": "yellow", "killed": "red"}
 _MEGABYTE = 1_000_000
@@ -48,7 +48,7 @@ def variable_lines(servers: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
 
 
-def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+def show_findings(console: Console, findings: Sequence[RigFinding]) -> None:
     for finding in findings:
         wanted = f"(needed: {finding.wanted})" if finding.wanted and not finding.fine else ""
         words = (finding.part, finding.version, finding.place, wanted)
@@ -58,7 +58,7 @@ def show_findings(console: Console, findings: Sequence[Finding]) -> None:
             console.print(f"         → {finding.command}", markup=False)
 
 
-def _mark(finding: Finding) -> str:
+def _mark(finding: RigFinding) -> str:
     if finding.fine:
         return "[green]ok     [/]"
     return "[red]wrong  [/]" if finding.place else "[red]missing[/]"

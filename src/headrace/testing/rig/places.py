@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig.spawning import Owner, alive_of, await_gone, family, identities, signal_all, started_at
+from headrace.testing.rig.spawning import ServerOwner, alive_of, await_gone, family, identities, signal_all, started_at
 
 # Whom a server runs as must get through, whatever the umask; only we may look around.
 HOMES_MODE = 0o711
@@ -57,7 +57,7 @@ def homes() -> Path:
     return place
 
 
-def new_home(name: str, owner: Owner | None) -> Path:
+def new_home(name: str, owner: ServerOwner | None) -> Path:
     """A fresh directory for one server, after those of dead runs were cleaned away."""
     if owner is not None:
         _check_that_all_may_enter(homes())

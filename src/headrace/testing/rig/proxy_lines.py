@@ -35,7 +35,7 @@ class Link:
         self.host = host
         self.port = port
         self.on_cut = on_cut
-        self.lines: set[Line] = set()
+        self.lines: set[ProxyLine] = set()
         self.connections = 0
         self.passed: dict[OneWay, int] = {"requests": 0, "replies": 0}
         self.heal()
@@ -82,7 +82,7 @@ class Link:
 class Pipe:
     """One direction of a line."""
 
-    def __init__(self, line: Line, way: OneWay, source: Side, sink: Side) -> None:
+    def __init__(self, line: ProxyLine, way: OneWay, source: Side, sink: Side) -> None:
         self.ended = False
         self._line = line
         self._link = line.link
@@ -163,7 +163,7 @@ class Pipe:
             self._line.spring(found, self._sink)
 
 
-class Line:
+class ProxyLine:
     """One connection. If the server cannot be reached, the client is reset: too late to refuse it."""
 
     def __init__(self, link: Link, client: Side) -> None:
@@ -271,7 +271,7 @@ class ClientSide(Side):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        Line(self._link, self)
+        ProxyLine(self._link, self)
 
 
 def _size(piece: bytes | End) -> int:

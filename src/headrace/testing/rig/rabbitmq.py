@@ -52,7 +52,7 @@ HEAD = struct.Struct(">BHIHH")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BrokerPlace:
     """Where a node stands in a cluster, whose nodes share the cookie and one epmd; it joins `peers`, if any."""
 
     node: str
@@ -77,12 +77,12 @@ class RabbitServer(Server):
     needs = (PROGRAM,)
     user = "rabbitmq"
 
-    def __init__(self, settings: Mapping[str, str] | None = None, place: Place | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, place: BrokerPlace | None = None) -> None:
         super().__init__(settings)
         self._management_port = self.reserve_port()
         self._distribution_port = self.reserve_port()
         self._is_alone = place is None
-        self._place = place or Place("rabbit@127.0.0.1", secrets.token_hex(16), self.reserve_port())
+        self._place = place or BrokerPlace("rabbit@127.0.0.1", secrets.token_hex(16), self.reserve_port())
 
     @property
     def node(self) -> str:

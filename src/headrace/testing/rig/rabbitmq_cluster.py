@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Self
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig.rabbitmq import PROGRAM, SYSTEM_PATH, Place, RabbitServer
+from headrace.testing.rig.rabbitmq import PROGRAM, SYSTEM_PATH, BrokerPlace, RabbitServer
 from headrace.testing.rig.server import READY_S_MAX, Server
 
 ANSWER_S_MAX = 5.0
@@ -55,7 +55,7 @@ class RabbitCluster:
         cookie = secrets.token_hex(16)
         known = [f"rabbit{number}@127.0.0.1" for number in range(1, nodes + 1)]
         self.nodes = [
-            RabbitServer(settings, Place(name, cookie, self._names.port, tuple(known[:before])))
+            RabbitServer(settings, BrokerPlace(name, cookie, self._names.port, tuple(known[:before])))
             for before, name in enumerate(known)
         ]
         self._is_formed = False

@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeeperPlace:
     """Where the keeper of the rig of this name is met."""
 
     name: str
@@ -59,11 +59,11 @@ class Place:
         return self.folder / "lock"
 
 
-class Ending(Exception):
+class KeeperEnding(Exception):
     """The keeper went away before it answered: nothing was done, and a new one will answer."""
 
 
-def hold(place: Place) -> int | None:
+def hold(place: KeeperPlace) -> int | None:
     """Become the keeper: the descriptor that holds the lock, or None if somebody else has it."""
     while True:
         place.folder.mkdir(mode=0o700, exist_ok=True)
@@ -84,7 +84,7 @@ def hold(place: Place) -> int | None:
         os.close(descriptor)
 
 
-def holds(place: Place, descriptor: int) -> bool:
+def holds(place: KeeperPlace, descriptor: int) -> bool:
     """Whether this is the lock that others would meet: somebody may have cleaned up the directory."""
     try:
         return os.path.samestat(os.fstat(descriptor), place.lock.stat())
@@ -92,14 +92,14 @@ def holds(place: Place, descriptor: int) -> bool:
         return False
 
 
-def leave(place: Place, descriptor: int) -> None:
+def leave(place: KeeperPlace, descriptor: int) -> None:
     """Be the keeper no more, and leave nothing."""
     if holds(place, descriptor):
         shutil.rmtree(place.folder, ignore_errors=True)
     os.close(descriptor)
 
 
-def ask(place: Place, request: Mapping[str, Any], say: Say) -> Any:
+def ask(place: KeeperPlace, request: Mapping[str, Any], say: Say) -> Any:
     """What the keeper answers; None if there is none. Errors that it tells are raised here."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(ANSWER_S_MAX)
@@ -115,16 +115,16 @@ def ask(place: Place, request: Mapping[str, Any], say: Say) -> Any:
             pid = place.lock.read_text() if place.lock.exists() else "?"
             raise TimeoutError(f"the rig's keeper (process {pid}) does not answer; kill -9 {pid} ends it") from error
         except ConnectionError as error:
-            raise Ending from error
+            raise KeeperEnding from error
 
 
-def ask_or_start(place: Place, request: Mapping[str, Any], say: Say) -> Any:
+def ask_or_start(place: KeeperPlace, request: Mapping[str, Any], say: Say) -> Any:
     """What the keeper answers; one is started if there is none."""
     deadline = time.monotonic() + START_S_MAX
     while time.monotonic() < deadline:
         try:
             answer = ask(place, request, say)
-        except Ending:
+        except KeeperEnding:
             answer = None
         if answer is not None:
             return answer
@@ -134,13 +134,13 @@ def ask_or_start(place: Place, request: Mapping[str, Any], say: Say) -> Any:
     raise OperatorError("the rig's keeper goes away as soon as it is started", f"its log: {place.log}")
 
 
-def await_end(place: Place, pid: int) -> None:
+def await_end(place: KeeperPlace, pid: int) -> None:
     """Until a keeper that said it would end has ended, with all it had."""
     await_gone([pid])
     sweep(place)
 
 
-def sweep(place: Place) -> None:
+def sweep(place: KeeperPlace) -> None:
     """Remove what a killed keeper left: its servers, their directories, its own."""
     places.clean()
     if place.folder.exists():
@@ -167,7 +167,7 @@ def _hear(line: socket.socket, request: Mapping[str, Any], say: Say) -> Any:
                 raise _error_of(told["error"])
             else:
                 return told["answer"]
-    raise Ending
+    raise KeeperEnding
 
 
 def _error_of(told: Mapping[str, str]) -> HeadraceError:
@@ -177,7 +177,7 @@ def _error_of(told: Mapping[str, str]) -> HeadraceError:
     return error
 
 
-def _start(place: Place) -> None:
+def _start(place: KeeperPlace) -> None:
     """Start a keeper that stays when we are gone: it parts from us before it answers."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "headrace.testing.rig.keeper", place.name],

@@ -15,7 +15,7 @@ from typing import ClassVar
 from headrace.core.errors import OperatorError
 from headrace.testing.rig import s3_requests
 from headrace.testing.rig.needs import GoProgram
-from headrace.testing.rig.s3_requests import Answer, Signer
+from headrace.testing.rig.s3_requests import S3Answer, Signer
 from headrace.testing.rig.server import Server
 
 PROGRAM = GoProgram("versitygw", "1.8.0")
@@ -107,7 +107,7 @@ class S3Server(Server):
                 if place is not None:
                     shutil.rmtree(Path(place) / name, ignore_errors=True)
 
-    def request(self, method: str, bucket: str, query: Mapping[str, str] | None = None, body: bytes = b"") -> Answer:
+    def request(self, method: str, bucket: str, query: Mapping[str, str] | None = None, body: bytes = b"") -> S3Answer:
         """One signed request about a bucket, or about the server if it is empty."""
         signer = Signer(self.access_key, self.secret_key, self.region)
         return s3_requests.send(signer, method, self.url_of(bucket), query, body)

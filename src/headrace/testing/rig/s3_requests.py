@@ -21,7 +21,7 @@ SIGNED_HEADERS = "host;x-amz-content-sha256;x-amz-date"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class S3Answer:
     status: int
     body: bytes
 
@@ -56,7 +56,7 @@ class Signer:
         }
 
 
-def send(signer: Signer, method: str, url: str, query: Mapping[str, str] | None = None, body: bytes = b"") -> Answer:
+def send(signer: Signer, method: str, url: str, query: Mapping[str, str] | None = None, body: bytes = b"") -> S3Answer:
     """One signed request; raises OSError if there is no answer. What the answer means is for the caller to say."""
     place = urlsplit(url)
     fields = sorted((query or {}).items())
@@ -67,7 +67,7 @@ def send(signer: Signer, method: str, url: str, query: Mapping[str, str] | None 
     try:
         connection.request(method, target, body, headers)
         response = connection.getresponse()
-        return Answer(response.status, response.read())
+        return S3Answer(response.status, response.read())
     except http.client.HTTPException as error:
         raise ConnectionError(f"{place.netloc} did not answer in full: {error!r}") from error
     finally:

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 from headrace.core.errors import CallerError, OperatorError
 from headrace.testing.rig import places, ports, spawning
 from headrace.testing.rig.needs import Need
-from headrace.testing.rig.spawning import Launch, Owner
+from headrace.testing.rig.spawning import Launch, ServerOwner
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 30.0
@@ -229,8 +229,8 @@ class Server(ABC):
         return OperatorError(f"{self.name} {state} ({error}):\n{self.log()[-LOG_TAIL:]}", f"its whole log: {kept}")
 
 
-def _account(user: str | None) -> Owner | None:
+def _account(user: str | None) -> ServerOwner | None:
     if user is None or os.geteuid() != 0:
         return None
     found = pwd.getpwnam(user)
-    return Owner(found.pw_uid, found.pw_gid)
+    return ServerOwner(found.pw_uid, found.pw_gid)

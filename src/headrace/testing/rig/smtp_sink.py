@@ -19,7 +19,7 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 
-class Sink:
+class MailSink:
     """What happens to a recipient and to a mail. The names of the methods are those that aiosmtpd looks for."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
@@ -63,7 +63,7 @@ def _write(path: Path, content: bytes) -> None:
     fresh.replace(path)
 
 
-def _protocol(sink: Sink, orders: dict[str, Any]) -> SMTP:
+def _protocol(sink: MailSink, orders: dict[str, Any]) -> SMTP:
     """One conversation. Without TLS a password goes in the clear, which loopback can bear."""
 
     def check(_: SMTP, __: Session, ___: Envelope, ____: str, given: Any) -> AuthResult:
@@ -83,7 +83,7 @@ def _protocol(sink: Sink, orders: dict[str, Any]) -> SMTP:
 
 
 async def serve(orders: dict[str, Any]) -> None:
-    sink = Sink(orders)
+    sink = MailSink(orders)
     server = await asyncio.get_running_loop().create_server(
         lambda: _protocol(sink, orders), "127.0.0.1", orders["port"]
     )

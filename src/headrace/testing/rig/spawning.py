@@ -30,7 +30,7 @@ RUN_S_MAX = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ServerOwner:
     """Whom a server runs as when we are root, because it refuses root or should not have it."""
 
     uid: int
@@ -44,7 +44,7 @@ class Launch:
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
-    owner: Owner | None = None
+    owner: ServerOwner | None = None
     death: signal.Signals = signal.SIGTERM
 
 

@@ -90,7 +90,7 @@ def consume(
     The same as `python -m worker.main silver_consume`, also on the embedded store. BATCH_SIZE, BACKLOG_THRESHOLD and
     SILVER_SYMBOL_PATTERN are read from the environment. Exit code 1 if a batch was rolled back.
     """
-    from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode, tell
+    from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer, tell
 
     session = of(context)
     if drain and follow:
@@ -99,7 +99,7 @@ def consume(
     settings = ConsumeSettings.read(os.environ)
     with opened_store(session) as store:
         # With --json stdout holds one document, so the worker's lines become talk.
-        consumed = Consumer(store, settings, mode, line=session.say if session.json else tell).run()
+        consumed = TaskConsumer(store, settings, mode, line=session.say if session.json else tell).run()
     counts = (f"{consumed.bars:,} bars", f"{consumed.articles:,} articles", f"{consumed.rejects:,} rejects")
     document = {**asdict(consumed), "by_rule": dict(consumed.by_rule)}
     session.answer(document, lambda console: console.print(f"{consumed.batches:,} batches: {', '.join(counts)}"))

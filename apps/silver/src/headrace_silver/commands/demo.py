@@ -22,9 +22,9 @@ from headrace_silver.commands.opened_stores import opened, session_url
 
 if TYPE_CHECKING:
     from headrace_silver.quality.values import Quality
-    from headrace_silver.queue.consumer import Consumed
-    from headrace_silver.sample.files import Tally
-    from headrace_silver.sample.generator import Plan
+    from headrace_silver.queue.consumer import ConsumedTasks
+    from headrace_silver.sample.files import SampleTally
+    from headrace_silver.sample.generator import SamplePlan
     from headrace_silver.stores.silver_store import SilverStore
 
 DAYS = 250
@@ -32,11 +32,11 @@ ARTICLE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DemoResult:
     """What the demo did."""
 
-    tally: Tally
-    consumed: Consumed
+    tally: SampleTally
+    consumed: ConsumedTasks
     quality: Quality
     put_s: float
     consume_s: float
@@ -95,37 +95,37 @@ def _place(folder: Path | None) -> Path:
     return folder
 
 
-def _run(store: SilverStore, rows: int) -> Shown:
+def _run(store: SilverStore, rows: int) -> DemoResult:
     from headrace_silver.quality.assessment import assess
     from headrace_silver.quality.values import ReportSettings
-    from headrace_silver.queue.consumer import Consumer, ConsumeSettings, Mode
+    from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
     from headrace_silver.queue.producer import put_tasks
     from headrace_silver.records.rules import RuleSettings
-    from headrace_silver.sample.files import Tally, incoming
+    from headrace_silver.sample.files import SampleTally, incoming
     from headrace_silver.sample.generator import sample
 
-    tally = Tally()
+    tally = SampleTally()
     began = time.monotonic()
     put_tasks(store, incoming(tally.counting(sample(_plan(rows)))))
     put = time.monotonic()
     # The sample's labels are about the usual pattern, whatever is set.
     settings = replace(ConsumeSettings.read(os.environ), rules=RuleSettings())
-    consumed = Consumer(store, settings, Mode.DRAIN, line=lambda _: None).run()
+    consumed = TaskConsumer(store, settings, Mode.DRAIN, line=lambda _: None).run()
     done = time.monotonic()
-    return Shown(tally, consumed, assess(store, datetime.now(UTC), ReportSettings()), put - began, done - put)
+    return DemoResult(tally, consumed, assess(store, datetime.now(UTC), ReportSettings()), put - began, done - put)
 
 
-def _plan(rows: int) -> Plan:
+def _plan(rows: int) -> SamplePlan:
     from headrace_silver.market.calendar import last_closed_day
-    from headrace_silver.sample.generator import Plan
+    from headrace_silver.sample.generator import SamplePlan
 
     articles = int(rows * ARTICLE_SHARE)
     bars = rows - articles
     symbols = max(bars // DAYS, 10)
-    return Plan(last_closed_day(datetime.now(UTC)), symbols, max(bars // symbols, 1), articles)
+    return SamplePlan(last_closed_day(datetime.now(UTC)), symbols, max(bars // symbols, 1), articles)
 
 
-def _is_right(shown: Shown) -> bool:
+def _is_right(shown: DemoResult) -> bool:
     """Every bad row was found by the rule it breaks, and nothing else was refused."""
     return not shown.consumed.failed and dict(shown.consumed.by_rule) == dict(shown.tally.bad)
 
@@ -136,7 +136,7 @@ def _write(quality: Quality, path: Path) -> None:
     write_html(quality, path)
 
 
-def _show(console: Any, shown: Shown, report: Path) -> None:
+def _show(console: Any, shown: DemoResult, report: Path) -> None:
     from headrace_silver.report.terminal import show
 
     tally, consumed = shown.tally, shown.consumed

@@ -17,8 +17,8 @@ from headrace_silver.commands.opened_stores import opened_store
 
 if TYPE_CHECKING:
     from headrace_silver.queue.producer import Put
-    from headrace_silver.sample.files import Tally
-    from headrace_silver.sample.generator import Plan
+    from headrace_silver.sample.files import SampleTally
+    from headrace_silver.sample.generator import SamplePlan
 
 FORMATS = ("jsonl", "csv", "parquet")
 
@@ -43,7 +43,7 @@ def put(
     other files are. Exit code 1 if a file was left out.
     """
     from headrace_silver.queue.producer import put_file
-    from headrace_silver.records.record_files import Reading
+    from headrace_silver.records.record_files import FileReading
 
     session = of(context)
     _check_choice("--format", form, FORMATS)
@@ -52,7 +52,7 @@ def put(
     with opened_store(session, create=True) as store:
         for path in files:
             with _bar(session, path) as progress:
-                results.append(put_file(store, path, Reading(kind, form, progress), priority))
+                results.append(put_file(store, path, FileReading(kind, form, progress), priority))
             if results[-1].error:
                 session.say(f"nothing put: {results[-1].error}")
     session.answer([_put_document(each) for each in results], lambda console: _show_put(console, results))
@@ -79,12 +79,12 @@ def sample(  # noqa: PLR0913 - the parameters of a command are its options
     Among the symbols are a few real funds, covered warrants and tickers with digits that the default pattern refuses;
     --bad 0 leaves them out.
     """
-    from headrace_silver.sample.generator import Plan
+    from headrace_silver.sample.generator import SamplePlan
 
     session = of(context)
     _check_choice("--format", form, FORMATS)
     loose = put_it or form == "jsonl"
-    plan = Plan(_last_day(until), symbols, days, articles, _shares(bad or ["0.05"]), seed, loose)
+    plan = SamplePlan(_last_day(until), symbols, days, articles, _shares(bad or ["0.05"]), seed, loose)
     tally = _make(session, plan, None if put_it else to, form)
     if to == "-" and not put_it:
         return
@@ -97,13 +97,13 @@ def sample(  # noqa: PLR0913 - the parameters of a command are its options
     session.answer(document, lambda console: _show_sample(console, tally))
 
 
-def _make(session: Session, plan: Plan, to: str | None, form: str) -> Tally:
+def _make(session: Session, plan: SamplePlan, to: str | None, form: str) -> SampleTally:
     """Put the sample (no place) or write it."""
     from headrace_silver.queue.producer import put_tasks
     from headrace_silver.sample import files
     from headrace_silver.sample.generator import sample as make
 
-    tally = files.Tally()
+    tally = files.SampleTally()
     samples = tally.counting(make(plan))
     if to is None:
         with opened_store(session, create=True) as store:
@@ -174,7 +174,7 @@ def _show_put(console: Any, results: list[Put]) -> None:
         console.print(f"{each.file}: {kinds}", markup=False)
 
 
-def _show_sample(console: Any, tally: Tally) -> None:
+def _show_sample(console: Any, tally: SampleTally) -> None:
     for name in tally.files:
         console.print(name, markup=False)
     console.print(", ".join(f"{count:,} {kind}" for kind, count in tally.kinds.items()) or "nothing")

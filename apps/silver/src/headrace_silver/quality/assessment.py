@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class Found:
+class SymbolDays:
     """What the database says about the days of the symbols, as days since the first of the window."""
 
     present: Mapping[str, Sequence[int]]
@@ -111,7 +111,7 @@ def known_symbols(store: SilverStore, now: datetime) -> list[Known]:
 
 def _found(
     store: SilverStore, known: Sequence[Known], days: Sequence[date], since: datetime, markets: price_bands.Market
-) -> Found:
+) -> SymbolDays:
     window = {"first": days[0], "last": days[-1]}
     revised = _kept(store, "report_revised", window)
     letters: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -124,7 +124,7 @@ def _found(
     notes = [] if revised is not None else [_NOT_KEPT]
     if not looked_at_all:
         notes.append(f"More than {CANDIDATES_MAX:,} bars look odd: only so many were compared with their band.")
-    return Found(
+    return SymbolDays(
         present=dict(store.rows("report_days", window)),
         revised={symbol: offsets for symbol, _, offsets in revised or ()},
         revisions={symbol: count for symbol, count, _ in revised or ()},
@@ -170,7 +170,7 @@ def _breaks(store: SilverStore, days: Sequence[date], markets: price_bands.Marke
     return found, len(candidates) < CANDIDATES_MAX
 
 
-def _symbol_quality(known: Known, found: Found, days: Sequence[date], settings: ReportSettings) -> SymbolQuality:
+def _symbol_quality(known: Known, found: SymbolDays, days: Sequence[date], settings: ReportSettings) -> SymbolQuality:
     symbol = known.symbol
     present = set(found.present.get(symbol, ()))
     revised = set(found.revised.get(symbol, ()))
@@ -217,7 +217,9 @@ def _articles(store: SilverStore, since: datetime) -> ArticleQuality:
     )
 
 
-def _notes(symbols: Sequence[SymbolQuality], found: Found, days: Sequence[date], settings: ReportSettings) -> list[str]:
+def _notes(
+    symbols: Sequence[SymbolQuality], found: SymbolDays, days: Sequence[date], settings: ReportSettings
+) -> list[str]:
     """What a reader should know before believing the figures."""
     notes = [*found.notes, *_calendar_notes(symbols, found, days)]
     assumed = sum(entry.symbol not in settings.market.exchanges for entry in symbols)
@@ -238,7 +240,7 @@ def _notes(symbols: Sequence[SymbolQuality], found: Found, days: Sequence[date],
     return notes
 
 
-def _calendar_notes(symbols: Sequence[SymbolQuality], found: Found, days: Sequence[date]) -> list[str]:
+def _calendar_notes(symbols: Sequence[SymbolQuality], found: SymbolDays, days: Sequence[date]) -> list[str]:
     """Where the bars themselves contradict the holiday table."""
     notes = []
     empty = [

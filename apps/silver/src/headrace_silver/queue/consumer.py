@@ -22,7 +22,7 @@ from headrace.errors import CallerError, HeadraceError, suppress_healing
 from headrace_silver.queue.shutdown import Stop
 from headrace_silver.records.judgement import judge
 from headrace_silver.records.rules import RuleSettings
-from headrace_silver.records.values import EXCEPTION, Judged, Settled, Task
+from headrace_silver.records.values import EXCEPTION, Judged, SettledBatch, Task
 from headrace_silver.stores.silver_store import LOCK, SilverStore
 
 BATCH_SIZE, BATCH_SIZE_MAX = 500, 50_000
@@ -66,7 +66,7 @@ class ConsumeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class ConsumedTasks:
     """What a run did. `busy`: another consumer had the lock. `failed`: the last batch was rolled back."""
 
     batches: int = 0
@@ -79,7 +79,7 @@ class Consumed:
     busy: bool = False
     failed: bool = False
 
-    def with_batch(self, settled: Settled) -> Consumed:
+    def with_batch(self, settled: SettledBatch) -> ConsumedTasks:
         """One more was committed; one without a task counts as none, but leaves the flag and the failure behind."""
         rules = Counter(reject.rule_id or reject.reason for reject in settled.rejects)
         return replace(
@@ -101,25 +101,25 @@ def tell(line: str) -> None:
     print(line.encode(code, "backslashreplace").decode(code), flush=True)
 
 
-def _silent(consumed: Consumed) -> None:
+def _silent(consumed: ConsumedTasks) -> None:
     """Nobody wants to see how far it is."""
 
 
 @dataclass(slots=True)
-class Consumer:
+class TaskConsumer:
     """One run over one store. `show` hears of every batch; lines for the log go to `line`."""
 
     store: SilverStore
     settings: ConsumeSettings
     mode: Mode
     line: Callable[[str], None] = tell
-    show: Callable[[Consumed], None] = _silent
+    show: Callable[[ConsumedTasks], None] = _silent
     stop: Stop = field(default_factory=Stop)
-    consumed: Consumed = field(default_factory=Consumed)
+    consumed: ConsumedTasks = field(default_factory=ConsumedTasks)
     _flagged_at: float = float("-inf")
     _owes_flag: bool = False
 
-    def run(self) -> Consumed:
+    def run(self) -> ConsumedTasks:
         """Until there is no more to do, or nothing more can be done."""
         with self.stop.listening():
             try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from headrace.errors import CallerError
-from headrace_silver.records.record_files import Incoming, Reading, read_tasks
+from headrace_silver.records.record_files import FileReading, Incoming, read_tasks
 from headrace_silver.stores.silver_store import SilverStore
 
 PRIORITY = 100
@@ -31,7 +31,7 @@ class Put:
         return self.kinds.total()
 
 
-def put_file(store: SilverStore, path: str, reading: Reading, priority: int = PRIORITY) -> Put:
+def put_file(store: SilverStore, path: str, reading: FileReading, priority: int = PRIORITY) -> Put:
     """Put all of a file, or nothing and say why."""
     try:
         return Put(path, put_tasks(store, read_tasks(path, reading), priority))

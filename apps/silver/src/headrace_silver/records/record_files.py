@@ -60,7 +60,7 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """How to read: what all rows are (None: as their fields say), and who hears of the bytes read so far."""
 
     kind: str | None = None
@@ -80,7 +80,7 @@ def format_of(path: str, stated: str | None = None) -> str:
     return _ENDINGS[ending]
 
 
-def read_tasks(path: str, reading: Reading) -> Iterator[Incoming]:
+def read_tasks(path: str, reading: FileReading) -> Iterator[Incoming]:
     """The tasks of a file in order. Raises `BrokenLine` at the first row that cannot be one."""
     rows_of = {"jsonl": _json_rows, "csv": _csv_rows, "parquet": _parquet_rows}[format_of(path, reading.format)]
     place = 0
@@ -100,7 +100,7 @@ def read_tasks(path: str, reading: Reading) -> Iterator[Incoming]:
 Row = tuple[int, Incoming | str]
 
 
-def _json_rows(file: IO[bytes], reading: Reading) -> Iterator[Row]:
+def _json_rows(file: IO[bytes], reading: FileReading) -> Iterator[Row]:
     for place, line in enumerate(file, 1):
         text = line.strip() if place > 1 else line.removeprefix(b"\xef\xbb\xbf").strip()
         if not text:
@@ -135,7 +135,7 @@ def _checked(kind: str | None, text: str, priority: int | None = None) -> Incomi
     return Incoming(kind, text, priority)
 
 
-def _csv_rows(file: IO[bytes], reading: Reading) -> Iterator[Row]:
+def _csv_rows(file: IO[bytes], reading: FileReading) -> Iterator[Row]:
     csv.field_size_limit(CELL_CHARS_MAX)
     # A line that ends inside a quoted cell is joined with the next by the reader.
     texts = (line.decode("utf-8" if place else "utf-8-sig") for place, line in enumerate(file))
@@ -166,7 +166,7 @@ def _cell(name: str, cell: str) -> Any:
     return cell
 
 
-def _parquet_rows(file: IO[bytes], reading: Reading) -> Iterator[Row]:
+def _parquet_rows(file: IO[bytes], reading: FileReading) -> Iterator[Row]:
     parquet = parquet_module()
     source = file if file.seekable() else io.BytesIO(file.read())
     opened = parquet.ParquetFile(source)

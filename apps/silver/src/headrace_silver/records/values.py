@@ -88,7 +88,7 @@ class Judged:
 
 
 @dataclass(slots=True)
-class Settled:
+class SettledBatch:
     """A batch after its commit: how many tasks were applied, the rejects (those that only the database found
     included), how many stored bars were overwritten with other values, and what the flag says now (None: it was
     not its turn)."""

@@ -22,7 +22,7 @@ Change = Callable[[Payload], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class SampleFaults:
     """The faults of one kind of task, by label."""
 
     typed: Mapping[str, tuple[Change, ...]]
@@ -69,7 +69,7 @@ def _cut(payload: Payload) -> Payload:
 
 
 FAULTS = {
-    TA_BAR: Faults(
+    TA_BAR: SampleFaults(
         typed={
             "ta_symbol": (_with(symbol="vnm"), _with(symbol="VN"), _with(symbol="VNM.HM"), _without("symbol")),
             "ta_trade_date": (_with(trade_date="2099-12-31"), _without("trade_date")),
@@ -90,7 +90,7 @@ FAULTS = {
             UNKNOWN_TASK_TYPE: (_with(),),
         },
     ),
-    SA_ARTICLE: Faults(
+    SA_ARTICLE: SampleFaults(
         typed={
             "sa_url": (
                 _without("url_canonical"),

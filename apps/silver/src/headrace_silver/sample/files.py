@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
-class Tally:
+class SampleTally:
     """What was made: rows by kind, bad ones by label, and the files they are in."""
 
     kinds: Counter[str] = field(default_factory=Counter)

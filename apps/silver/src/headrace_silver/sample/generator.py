@@ -38,7 +38,7 @@ SYMBOLS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplePlan:
     """What to make. `bad` is a share of all rows for every label, or shares by label; `until` is the last day.
 
     `loose`: also rows that only JSON can say.
@@ -86,7 +86,7 @@ def known_labels() -> list[str]:
     return list(dict.fromkeys(label for faults in FAULTS.values() for label in faults.labels(loose=True)))
 
 
-def sample(plan: Plan) -> Iterator[Sample]:
+def sample(plan: SamplePlan) -> Iterator[Sample]:
     """The bars day by day, then corrections, then the articles."""
     _check(plan)
     chance = Random(plan.seed)
@@ -95,7 +95,7 @@ def sample(plan: Plan) -> Iterator[Sample]:
     yield from _broken(_articles(plan, listed, chance), SA_ARTICLE, plan, chance)
 
 
-def _check(plan: Plan) -> None:
+def _check(plan: SamplePlan) -> None:
     if not 0 <= plan.symbols <= SYMBOLS_MAX:
         raise CallerError(f"--symbols is from 0 to {SYMBOLS_MAX:,}")
     shares = plan.bad if isinstance(plan.bad, Mapping) else {"": plan.bad}
@@ -106,7 +106,7 @@ def _check(plan: Plan) -> None:
         raise CallerError("--bad is a share from 0 to 1", "--bad 0.05, or --bad ta_price=0.01 for one rule")
 
 
-def _broken(good: Iterator[Sample], kind: str, plan: Plan, chance: Random) -> Iterator[Sample]:
+def _broken(good: Iterator[Sample], kind: str, plan: SamplePlan, chance: Random) -> Iterator[Sample]:
     """Break the chosen share; a row that is bad by itself stays as it is."""
     shares = plan.shares(kind)
     labels, limits = list(shares), list(accumulate(shares.values()))
@@ -120,7 +120,7 @@ def _broken(good: Iterator[Sample], kind: str, plan: Plan, chance: Random) -> It
         yield Sample(UNKNOWN_KINDS[kind] if label == UNKNOWN_TASK_TYPE else kind, payload, label)
 
 
-def _listed(plan: Plan, chance: Random) -> list[_Listed]:
+def _listed(plan: SamplePlan, chance: Random) -> list[_Listed]:
     """The symbols: the well known first, then made-up ones, and a few that the default pattern refuses."""
     odd_wanted = plan.shares(TA_BAR).get("ta_symbol", 0.0) > 0
     odd = words.ODD_TICKERS[: math.ceil(plan.symbols * ODD_SHARE)] if odd_wanted else ()
@@ -148,7 +148,7 @@ def _list_one(place: int, symbol: str, odd: bool, chance: Random) -> _Listed:
     return listed
 
 
-def _bars(plan: Plan, listed: list[_Listed], chance: Random) -> Iterator[Sample]:
+def _bars(plan: SamplePlan, listed: list[_Listed], chance: Random) -> Iterator[Sample]:
     corrected: list[Sample] = []
     for day in last_trading_days(plan.until, plan.days):
         for each in listed:
@@ -211,7 +211,7 @@ def _ceiling(symbol: str, before: float) -> float:
     return max(before, math.floor(before * (1 + LIMIT) / step) * step)
 
 
-def _articles(plan: Plan, listed: list[_Listed], chance: Random) -> Iterator[Sample]:
+def _articles(plan: SamplePlan, listed: list[_Listed], chance: Random) -> Iterator[Sample]:
     days = last_trading_days(plan.until, max(plan.days, 1))
     usual = [each.symbol for each in listed if not each.odd] or list(words.TICKERS)
     for number in range(plan.articles):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from headrace.errors import MissingExtra
 from headrace.tables import named_statements
-from headrace_silver.records.values import Judged, Settled, Task
+from headrace_silver.records.values import Judged, SettledBatch, Task
 
 LOCK = "silver_consume"
 FLAG = "SCRAPE_SLOW"
@@ -25,7 +25,7 @@ Judge = Callable[[Sequence[Task], datetime], Judged]
 _SQLITE = "sqlite:"
 
 
-class Batch(Protocol):
+class TaskBatch(Protocol):
     """Tasks held by an open transaction, most urgent first."""
 
     @property
@@ -39,7 +39,7 @@ class Batch(Protocol):
     def judged(self) -> Judged | None:
         """What the judge said of these tasks while the batch before was settled; None if it was not asked."""
 
-    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> SettledBatch:
         """Write the records, lay the rejects aside, take the tasks off the queue, and commit: all or nothing.
 
         A record that only the database refuses becomes a reject (`exception`) by itself. With a threshold the flag
@@ -66,7 +66,7 @@ class SilverStore(Protocol):
     def holder(self) -> str | None:
         """Who has the lock right now, in words; None if nobody has."""
 
-    def batch(self, size: int) -> AbstractContextManager[Batch]:
+    def batch(self, size: int) -> AbstractContextManager[TaskBatch]:
         """Begin a transaction with up to so many ready tasks that nobody else holds, by priority and first_seen.
 
         Leaving without a settlement rolls back.
@@ -90,16 +90,16 @@ class SilverStore(Protocol):
 def open_store(url: str | None) -> SilverStore:
     """The store of a URL: `sqlite:///path` or a path, or whatever libpq takes (None: its own variables)."""
     if url and is_sqlite(url):
-        from headrace_silver.stores.sqlite.store import SqliteStore
+        from headrace_silver.stores.sqlite.store import SqliteSilverStore
 
-        return SqliteStore(url.removeprefix("sqlite:///") if url.startswith(_SQLITE) else url)
+        return SqliteSilverStore(url.removeprefix("sqlite:///") if url.startswith(_SQLITE) else url)
     try:
-        from headrace_silver.stores.postgres.store import PostgresStore
+        from headrace_silver.stores.postgres.store import PostgresSilverStore
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
         raise MissingExtra("PostgreSQL needs psycopg", "pip install 'headrace[postgres]'") from error
-    return PostgresStore(url or "")
+    return PostgresSilverStore(url or "")
 
 
 def is_sqlite(url: str) -> bool:

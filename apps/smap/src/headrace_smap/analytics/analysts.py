@@ -93,7 +93,7 @@ class ThreadAnalyst:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnalystConnection:
     """A child process and the socket that leads to it."""
 
     process: asyncio.subprocess.Process
@@ -101,14 +101,14 @@ class Line:
     writer: asyncio.StreamWriter
 
     @staticmethod
-    async def open(environment: Mapping[str, str]) -> Line:
+    async def open(environment: Mapping[str, str]) -> AnalystConnection:
         ours, theirs = socket.socketpair()
         command = (sys.executable, "-m", PROGRAM)
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=theirs.fileno(), stdout=theirs.fileno(), env={**os.environ, **environment}
             )
-        return Line(process, *await asyncio.open_connection(sock=ours, limit=READ_BYTES))
+        return AnalystConnection(process, *await asyncio.open_connection(sock=ours, limit=READ_BYTES))
 
     def ask(self, body: bytes) -> None:
         self.writer.writelines((FRAME.pack(len(body)), body))
@@ -127,12 +127,12 @@ class Line:
             await self.process.wait()
 
 
-class Child:
+class AnalystChild:
     """One child process, started when it is first needed and again when it was lost."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._line: Line | None = None
+        self._line: AnalystConnection | None = None
 
     async def run(self, works: Sequence[Work], limit_s: float) -> list[Outcome]:
         line = self._line or await self._start()
@@ -159,9 +159,9 @@ class Child:
         if line is not None:
             await line.end(patience_s)
 
-    async def _start(self) -> Line:
+    async def _start(self) -> AnalystConnection:
         """A child that does not even begin is nobody's fault but the surroundings': it is tried again later."""
-        line = self._line = await Line.open(self._environment)
+        line = self._line = await AnalystConnection.open(self._environment)
         try:
             async with asyncio.timeout(START_S_MAX):
                 await line.answer()
@@ -178,8 +178,8 @@ class ChildAnalysts:
     """So many children; whoever asks gets one that is free."""
 
     def __init__(self, environment: Mapping[str, str], count: int) -> None:
-        self._children = [Child(environment) for _ in range(count)]
-        self._free: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
+        self._children = [AnalystChild(environment) for _ in range(count)]
+        self._free: asyncio.LifoQueue[AnalystChild] = asyncio.LifoQueue()
         for child in self._children:
             self._free.put_nowait(child)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headrace.ports import Delivery
 from headrace_smap import envelope
-from headrace_smap.analytics.posts import Fault, Post, item_of_message, text_of
+from headrace_smap.analytics.posts import Fault, HandledPost, item_of_message, text_of
 from headrace_smap.count.truth import item_name
 
 KEYWORD_CHARS_MAX = 200
@@ -15,18 +15,18 @@ CRAWLED_CHARS_MAX = 100
 
 
 @dataclass(slots=True)
-class Batch:
+class PostBatch:
     """`posts` belong to a project and are counted, those with a fault too. `strays` belong to none."""
 
-    posts: list[Post] = field(default_factory=list)
-    strays: list[Post] = field(default_factory=list)
+    posts: list[HandledPost] = field(default_factory=list)
+    strays: list[HandledPost] = field(default_factory=list)
     repeats: int = 0
 
 
-def read_batch(deliveries: Sequence[Delivery]) -> Batch:
+def read_batch(deliveries: Sequence[Delivery]) -> PostBatch:
     """In the order in which they were delivered."""
-    batch = Batch()
-    seen: dict[tuple[str, str], Post] = {}
+    batch = PostBatch()
+    seen: dict[tuple[str, str], HandledPost] = {}
     for delivery in deliveries:
         post = _read(delivery)
         if not post.project:
@@ -40,7 +40,7 @@ def read_batch(deliveries: Sequence[Delivery]) -> Batch:
     return batch
 
 
-def _read(delivery: Delivery) -> Post:
+def _read(delivery: Delivery) -> HandledPost:
     event, project = delivery.event, ""
     suspect = delivery.alone or delivery.deliveries > 1
     traceparent = event.headers.get("traceparent", "") if event.headers else ""
@@ -50,11 +50,11 @@ def _read(delivery: Delivery) -> Post:
         told = envelope.collected(message)
     except envelope.Malformed as error:
         # Somebody expects this post: without a path it is counted under a name of its own.
-        post = Post(project, item_of_message(event.body), "", event.body)
+        post = HandledPost(project, item_of_message(event.body), "", event.body)
         post.fault = Fault(error.rule, error.reason)
     else:
         path = told.minio_path
-        post = Post(project, item_name(path), path, event.body)
+        post = HandledPost(project, item_name(path), path, event.body)
         post.told_at, post.crawled_at = message.timestamp, text_of(told.crawled_at, CRAWLED_CHARS_MAX)
         post.keyword = text_of(told.rest.get("keyword"), KEYWORD_CHARS_MAX)
     post.deliveries, post.suspect, post.traceparent = delivery.deliveries, suspect, traceparent

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from headrace.errors import NotFound, TooLarge, Unreachable
-from headrace_smap.analytics.posts import Fault, Post
+from headrace_smap.analytics.posts import Fault, HandledPost
 from headrace_smap.blobs import Blobs, WrongPath
 
 SMALL_BYTES_MAX = 262_144
@@ -20,7 +20,7 @@ PAUSE_S = 0.1
 UNREADABLE = Fault("blob_unreadable", "the blob cannot be read, though others can")
 
 
-class Fetcher:
+class BlobFetcher:
     """`fetches` at a time for the whole process, shared by `lanes` batches at a time: more readers than its share only
     wake each other up. A post of more than `post_bytes_max` is not read at all."""
 
@@ -30,15 +30,15 @@ class Fetcher:
         self._turn = asyncio.Semaphore(fetches)
         self._readable = ""
 
-    async def small(self, posts: Sequence[Post]) -> list[Post]:
+    async def small(self, posts: Sequence[HandledPost]) -> list[HandledPost]:
         """Give every post its `raw` or its fault; the answer are those whose blobs are large, still without.
 
         Raises `Unreachable` while the server is away."""
         limit = min(SMALL_BYTES_MAX, self._bytes_max)
         rest = list(posts)
-        large: list[Post] = []
+        large: list[HandledPost] = []
         for attempt in range(TRIES):
-            unread: list[Post] = []
+            unread: list[HandledPost] = []
             await self._spread(rest, limit, large, unread)
             rest = unread
             if not rest:
@@ -51,11 +51,11 @@ class Fetcher:
             large = self._too_large(large)
         return large
 
-    async def large(self, post: Post) -> None:
+    async def large(self, post: HandledPost) -> None:
         """The same for one large blob."""
         for attempt in range(TRIES):
-            large: list[Post] = []
-            unread: list[Post] = []
+            large: list[HandledPost] = []
+            unread: list[HandledPost] = []
             await self._read(post, self._bytes_max, large, unread)
             if large:
                 self._too_large(large)
@@ -65,18 +65,20 @@ class Fetcher:
             await asyncio.sleep(PAUSE_S * attempt)
         post.fault = UNREADABLE
 
-    async def _spread(self, posts: list[Post], limit: int, large: list[Post], unread: list[Post]) -> None:
+    async def _spread(
+        self, posts: list[HandledPost], limit: int, large: list[HandledPost], unread: list[HandledPost]
+    ) -> None:
         """A few readers share the posts: nothing is made per post but the call itself."""
         waiting = iter(posts)
 
-        async def reader(mine: Iterable[Post]) -> None:
+        async def reader(mine: Iterable[HandledPost]) -> None:
             for post in mine:
                 async with self._turn:
                     await self._read(post, limit, large, unread)
 
         await asyncio.gather(*(reader(waiting) for _ in range(min(len(posts), self._readers))))
 
-    async def _read(self, post: Post, limit: int, large: list[Post], unread: list[Post]) -> None:
+    async def _read(self, post: HandledPost, limit: int, large: list[HandledPost], unread: list[HandledPost]) -> None:
         try:
             post.raw = await self._blobs.get(post.path, limit)
             self._readable = post.path
@@ -100,7 +102,7 @@ class Fetcher:
                 self._readable = ""
         await self._blobs.answers(path)
 
-    def _too_large(self, posts: list[Post]) -> list[Post]:
+    def _too_large(self, posts: list[HandledPost]) -> list[HandledPost]:
         for post in posts:
             post.fault = Fault("blob_too_large", f"the blob has more than {self._bytes_max:,} bytes")
         return []

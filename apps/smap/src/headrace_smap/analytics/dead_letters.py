@@ -15,7 +15,7 @@ import structlog
 
 from headrace.errors import TooLarge
 from headrace.ports import Bus, Event, QueueBus, Subscription
-from headrace_smap.analytics.posts import Fault, Post
+from headrace_smap.analytics.posts import Fault, HandledPost
 from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE, derived_id
 
 HEADER_CHARS_MAX = 1_000
@@ -38,7 +38,7 @@ class Letters:
         else:
             await self._queues.send(ERRORS_QUEUE, [])
 
-    async def send(self, posts: Sequence[Post]) -> None:
+    async def send(self, posts: Sequence[HandledPost]) -> None:
         """Returns when they are safe; a letter that was sent is not sent again before its post is over."""
         unsent = [post for post in posts if letter_id(post.body) not in self._sent]
         if not unsent:
@@ -54,7 +54,7 @@ class Letters:
             log.error("letter.refused", project=unsent[0].project, error=str(error))
         self._sent |= {letter_id(post.body) for post in unsent}
 
-    def over(self, posts: Sequence[Post]) -> None:
+    def over(self, posts: Sequence[HandledPost]) -> None:
         """Nothing more will be done with these: should they come again, it is another time."""
         if self._sent:
             self._sent -= {letter_id(post.body) for post in posts if post.fault}
@@ -65,7 +65,7 @@ class Letters:
         else:
             await self._queues.send(ERRORS_QUEUE, letters)
 
-    def _letter(self, post: Post) -> Event:
+    def _letter(self, post: HandledPost) -> Event:
         fault = post.fault or UNKNOWN
         headers = {
             "reason": fault.reason,

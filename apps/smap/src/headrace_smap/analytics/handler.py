@@ -19,12 +19,12 @@ import structlog
 from headrace.errors import CallerError, Conflict, HeadraceError
 from headrace.ports import Bus, Delivery
 from headrace_smap.analytics import results
-from headrace_smap.analytics.batch import Batch, read_batch
-from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.batch import PostBatch, read_batch
+from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.dead_letters import Letters
 from headrace_smap.analytics.metrics import Measures
 from headrace_smap.analytics.pipeline import Analysis
-from headrace_smap.analytics.posts import Post, fault_of
+from headrace_smap.analytics.posts import HandledPost, fault_of
 from headrace_smap.analytics.projects import Projects, Wish
 from headrace_smap.analytics.suspects import Suspects
 from headrace_smap.analytics.work import Outcome, Work
@@ -37,13 +37,13 @@ log = structlog.get_logger("smap")
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class HandlerParts:
     """What a handler works with."""
 
     bus: Bus
     accountant: Accountant
     projects: Projects
-    fetcher: Fetcher
+    fetcher: BlobFetcher
     analysis: Analysis
     letters: Letters
     suspects: Suspects
@@ -53,7 +53,7 @@ class Means:
 class Handler:
     """Deals with batches; any number at a time."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: HandlerParts) -> None:
         self._means = means
         self._large = asyncio.Lock()
 
@@ -75,7 +75,7 @@ class Handler:
         measures.aside("repeat", batch.repeats)
         measures.took(time.monotonic() - began)
 
-    async def _walk(self, batch: Batch) -> None:
+    async def _walk(self, batch: PostBatch) -> None:
         await self._means.letters.send(batch.strays)
         self._means.measures.aside("stray", len(batch.strays))
         wishes = await self._means.projects.wishes({post.project for post in batch.posts})
@@ -91,14 +91,14 @@ class Handler:
         if suspects:
             await self._examine(suspects, wishes)
 
-    async def _examine(self, suspects: Sequence[Post], wishes: dict[str, Wish]) -> None:
+    async def _examine(self, suspects: Sequence[HandledPost], wishes: dict[str, Wish]) -> None:
         """Group by group, each to its end: what is settled is not charged for what comes after it."""
         async with self._means.suspects.turn:
             for group in await self._means.suspects.grouped(suspects):
                 await self._analyse(group, wishes)
                 await self._conclude(group)
 
-    async def _analyse(self, posts: Sequence[Post], wishes: dict[str, Wish]) -> None:
+    async def _analyse(self, posts: Sequence[HandledPost], wishes: dict[str, Wish]) -> None:
         """Every post comes to an end: found or at fault."""
         open_posts = [post for post in posts if post.fault is None and not post.spared]
         large = await self._means.fetcher.small(open_posts)
@@ -110,7 +110,7 @@ class Handler:
                 if post.raw is not None:
                     await self._compute([post], wishes)
 
-    async def _compute(self, posts: Sequence[Post], wishes: dict[str, Wish]) -> None:
+    async def _compute(self, posts: Sequence[HandledPost], wishes: dict[str, Wish]) -> None:
         works = [_work(post, wishes) for post in posts]
         suspects = [post for post in posts if post.suspect]
         if suspects:
@@ -120,7 +120,7 @@ class Handler:
         for post, (found, fault) in zip(posts, outcomes, strict=True):
             post.found, post.fault, post.raw = found, fault, None
 
-    async def _compute_suspects(self, suspects: Sequence[Post], works: Sequence[Work]) -> list[Outcome]:
+    async def _compute_suspects(self, suspects: Sequence[HandledPost], works: Sequence[Work]) -> list[Outcome]:
         await self._means.suspects.begin(suspects)
         try:
             outcomes = await self._means.analysis.run(works)
@@ -130,7 +130,7 @@ class Handler:
         await self._means.suspects.take_back(suspects)
         return outcomes
 
-    async def _conclude(self, posts: Sequence[Post]) -> None:
+    async def _conclude(self, posts: Sequence[HandledPost]) -> None:
         """In this order: a crash after any of them repeats it and what comes after it."""
         means = self._means
         await means.letters.send([post for post in posts if post.fault])
@@ -147,7 +147,7 @@ class Handler:
             await means.bus.publish(events[start : start + PUBLISH_MAX])
         means.measures.ended(posts)
 
-    async def _count_singly(self, posts: Sequence[Post]) -> None:
+    async def _count_singly(self, posts: Sequence[HandledPost]) -> None:
         """All of it is in the database, and the ledger refuses a project: somebody else's key stands in the way. That
         project is counted when it is gone, by the reconciler; the others need not wait for it."""
         for project in sorted({post.project for post in posts}):
@@ -156,7 +156,7 @@ class Handler:
             except Conflict as error:
                 log.error("project.not_counted", project=project, error=str(error), hint=error.hint)
 
-    async def _conclude_singly(self, posts: Sequence[Post], error: CallerError) -> None:
+    async def _conclude_singly(self, posts: Sequence[HandledPost], error: CallerError) -> None:
         """The database refuses something of this. Alone, the guilty one is found out."""
         if len(posts) > 1:
             for post in posts:
@@ -168,11 +168,11 @@ class Handler:
         post.found, post.fault = None, fault_of("not_storable", error)
         await self._conclude([post])
 
-    async def _unexpected(self, post: Post, error: Exception) -> None:
+    async def _unexpected(self, post: HandledPost, error: Exception) -> None:
         post.found, post.raw, post.fault = None, None, fault_of("unexpected", error)
         await self._conclude([post])
 
 
-def _work(post: Post, wishes: dict[str, Wish]) -> Work:
+def _work(post: HandledPost, wishes: dict[str, Wish]) -> Work:
     keywords = wishes.get(post.project, NO_WISH).keywords
     return Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, keywords)

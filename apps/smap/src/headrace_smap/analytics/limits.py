@@ -10,7 +10,7 @@ from headrace_smap.settings import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnalyticsLimits:
     """Settings of the analytics service."""
 
     post_bytes_max: int = setting(20_000_000, "most bytes of a post", low=1, high=1_000_000_000)
@@ -19,5 +19,5 @@ class Limits:
     fetches: int = setting(64, "posts read at a time from S3 by one process", low=1, high=1_000)
 
     @staticmethod
-    def read(environment: Mapping[str, str]) -> Limits:
-        return read(Limits, Sources(PREFIX, environment))
+    def read(environment: Mapping[str, str]) -> AnalyticsLimits:
+        return read(AnalyticsLimits, Sources(PREFIX, environment))

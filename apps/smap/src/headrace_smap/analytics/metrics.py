@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -27,7 +27,7 @@ class Measures:
         )
         self._lag = Gauge("headrace_smap_lag_seconds", "Age of the last message when it was begun.", registry=registry)
 
-    def ended(self, posts: Sequence[Post]) -> None:
+    def ended(self, posts: Sequence[HandledPost]) -> None:
         failed = [post.fault for post in posts if post.fault]
         spared = sum(post.spared for post in posts)
         for outcome, count in (

@@ -20,7 +20,7 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
     exception: str = ""
 
 
-class Found(msgspec.Struct, frozen=True, array_like=True):
+class AnalysisResult(msgspec.Struct, frozen=True, array_like=True):
     """What the analysis found: the row as a JSON list, and what the event tells of it."""
 
     row: bytes
@@ -31,7 +31,7 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
     analyzed_at: str
 
 
-class Post(msgspec.Struct):
+class HandledPost(msgspec.Struct):
     """One post of a project, named by its `item`. It has ended when it has a fault, has been found or is `spared`.
 
     `suspect`: an earlier consumer was lost while it held this message. `spared`: its project was cancelled.
@@ -50,7 +50,7 @@ class Post(msgspec.Struct):
     traceparent: str = ""
     raw: bytes | None = None
     fault: Fault | None = None
-    found: Found | None = None
+    found: AnalysisResult | None = None
 
     @property
     def name(self) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
-from headrace_smap.analytics.modules import OTHER, Context, Draft, Pipeline, pipeline
+from headrace_smap.analytics.modules import OTHER, AnalysisContext, Draft, Pipeline, pipeline
 
 TUNE, HELD_OUT = "tune", "held-out"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -57,7 +57,7 @@ def labelled() -> list[Labelled]:
 def assess(part: str = HELD_OUT, modules: Pipeline | None = None) -> list[Figures]:
     """The figures of one half, task by task."""
     chosen = modules or pipeline()
-    context = Context(NOW)
+    context = AnalysisContext(NOW)
     answers = [(post, chosen.apply(_raw(post), context)) for post in labelled() if post.part == part]
     return [_figures(task, [*_pairs(task, answers)]) for task in TASKS[:-1]] + [_aspect_figures(answers)]
 

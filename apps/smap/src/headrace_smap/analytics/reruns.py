@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace_smap.analytics import results
-from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.pipeline import Analysis
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.analytics.projects import wish_of
 from headrace_smap.analytics.work import Work
 from headrace_smap.database import Database
@@ -33,7 +33,7 @@ class Rerun:
 class Rerunner:
     """Works through a project page by page."""
 
-    def __init__(self, database: Database, fetcher: Fetcher, analysis: Analysis) -> None:
+    def __init__(self, database: Database, fetcher: BlobFetcher, analysis: Analysis) -> None:
         self._database, self._fetcher, self._analysis = database, fetcher, analysis
 
     async def rerun(self, project: str, version: str, stop: asyncio.Event | None = None) -> Rerun:
@@ -46,7 +46,7 @@ class Rerunner:
             page = await self._database.rows("outdated_results", **values)
             if not page:
                 break
-            posts = [Post(project, path, path, b"", keyword=word, crawled_at=at) for path, word, at in page]
+            posts = [HandledPost(project, path, path, b"", keyword=word, crawled_at=at) for path, word, at in page]
             await self._analyse(posts, keywords)
             for step in results.rows(posts):
                 await self._database.transact(step)
@@ -54,7 +54,7 @@ class Rerunner:
             rewritten, kept, after = rewritten + found, kept + len(posts) - found, posts[-1].path
         return Rerun(rewritten, kept)
 
-    async def _analyse(self, posts: Sequence[Post], keywords: tuple[str, ...]) -> None:
+    async def _analyse(self, posts: Sequence[HandledPost], keywords: tuple[str, ...]) -> None:
         large = await self._fetcher.small(posts)
         await self._compute([post for post in posts if post.raw is not None], keywords)
         for post in large:
@@ -62,7 +62,7 @@ class Rerunner:
             if post.raw is not None:
                 await self._compute([post], keywords)
 
-    async def _compute(self, posts: Sequence[Post], keywords: tuple[str, ...]) -> None:
+    async def _compute(self, posts: Sequence[HandledPost], keywords: tuple[str, ...]) -> None:
         works = [
             Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, keywords) for post in posts
         ]

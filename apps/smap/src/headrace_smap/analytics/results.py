@@ -8,14 +8,14 @@ from datetime import datetime
 
 from headrace.ports import Event
 from headrace_smap import envelope
-from headrace_smap.analytics.posts import Post
+from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.database import Step
 
 CANCELLED = "cancelled"
 
 
-def rows(posts: Sequence[Post]) -> list[Step]:
+def rows(posts: Sequence[HandledPost]) -> list[Step]:
     """The results in one statement. Every row is JSON already."""
     found = [post.found.row for post in posts if post.found]
     if not found:
@@ -24,12 +24,12 @@ def rows(posts: Sequence[Post]) -> list[Step]:
     return [("upsert_post_analytics", {"rows": (b"[" + b",".join(found) + b"]").decode(), "projects": projects})]
 
 
-def ends(posts: Sequence[Post]) -> list[ItemEnd]:
+def ends(posts: Sequence[HandledPost]) -> list[ItemEnd]:
     """How they are counted."""
     return [_end(post) for post in posts]
 
 
-def events(posts: Sequence[Post], now: datetime) -> list[Event]:
+def events(posts: Sequence[HandledPost], now: datetime) -> list[Event]:
     """What is told of those that were analysed."""
     told = []
     for post in posts:
@@ -46,7 +46,7 @@ def events(posts: Sequence[Post], now: datetime) -> list[Event]:
     return told
 
 
-def _end(post: Post) -> ItemEnd:
+def _end(post: HandledPost) -> ItemEnd:
     if post.fault:
         return ItemEnd(post.project, post.item, False, f"{post.fault.rule}: {post.fault.reason}", post.body)
     return ItemEnd(post.project, post.item, True, CANCELLED if post.spared else "", None)

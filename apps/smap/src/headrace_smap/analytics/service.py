@@ -11,10 +11,10 @@ import uuid_utils
 
 from headrace.ports import Subscription
 from headrace_smap.analytics.analysts import Analysts, ChildAnalysts, ThreadAnalyst
-from headrace_smap.analytics.blob_fetcher import Fetcher
+from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.dead_letters import Letters
-from headrace_smap.analytics.handler import Handler, Means
-from headrace_smap.analytics.limits import Limits
+from headrace_smap.analytics.handler import Handler, HandlerParts
+from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.metrics import Measures
 from headrace_smap.analytics.modules import Pipeline, pipeline_of
 from headrace_smap.analytics.pipeline import Analysis
@@ -43,7 +43,7 @@ class AnalyticsService:
 
     def __init__(self, world: World) -> None:
         settings, self._world = world.settings, world
-        limits = Limits.read(settings.environment)
+        limits = AnalyticsLimits.read(settings.environment)
         # Also with children of our own: a name that nobody knows is told at the start, not by every post.
         self._analysts = analysts_of(world, limits, modules_of(world))
         handler = handler_of(world, Accountant(world), Analysis(self._analysts, limits.post_s_max))
@@ -76,12 +76,12 @@ class AnalyticsService:
 
 def handler_of(world: World, accountant: Accountant, analysis: Analysis) -> Handler:
     """What deals with the messages, in this life of this process."""
-    limits = Limits.read(world.settings.environment)
-    means = Means(
+    limits = AnalyticsLimits.read(world.settings.environment)
+    means = HandlerParts(
         world.bus,
         accountant,
         Projects(world.database),
-        Fetcher(world.blobs, limits.fetches, limits.post_bytes_max, world.settings.workers),
+        BlobFetcher(world.blobs, limits.fetches, limits.post_bytes_max, world.settings.workers),
         analysis,
         Letters(world.bus),
         Suspects(world.database, str(uuid_utils.uuid7())),
@@ -95,7 +95,7 @@ def modules_of(world: World) -> Pipeline:
     return pipeline_of(world.settings.environment)
 
 
-def analysts_of(world: World, limits: Limits, modules: Pipeline) -> Analysts:
+def analysts_of(world: World, limits: AnalyticsLimits, modules: Pipeline) -> Analysts:
     if limits.analysts:
         return ChildAnalysts(world.settings.environment, limits.analysts)
     return ThreadAnalyst(modules)
@@ -103,9 +103,9 @@ def analysts_of(world: World, limits: Limits, modules: Pipeline) -> Analysts:
 
 async def rerun(world: World, project: str, stop: asyncio.Event | None = None) -> Rerun:
     """Analyse the stored blobs of a project again with the modules of today; see `rerunning`."""
-    limits, modules = Limits.read(world.settings.environment), modules_of(world)
+    limits, modules = AnalyticsLimits.read(world.settings.environment), modules_of(world)
     analysts = analysts_of(world, limits, modules)
-    fetcher = Fetcher(world.blobs, limits.fetches, limits.post_bytes_max)
+    fetcher = BlobFetcher(world.blobs, limits.fetches, limits.post_bytes_max)
     try:
         rerunner = Rerunner(world.database, fetcher, Analysis(analysts, limits.post_s_max))
         return await rerunner.rerun(project, modules.model_version, stop)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from headrace.errors import suppress_healing
-from headrace_smap.analytics.posts import Fault, Post
+from headrace_smap.analytics.posts import Fault, HandledPost
 from headrace_smap.database import Database, Step
 
 TOGETHER_MAX = 2
@@ -30,7 +30,7 @@ class Suspects:
         self._database, self._charge = database, charge
         self.turn = asyncio.Lock()
 
-    async def grouped(self, posts: Sequence[Post]) -> list[list[Post]]:
+    async def grouped(self, posts: Sequence[HandledPost]) -> list[list[HandledPost]]:
         """In which groups to deal with them; those that had their chances have a fault."""
         rows = await self._database.rows("count_attempts", rows=_names(posts), charge=self._charge)
         attempts = {(project, item): count for project, item, count in rows}
@@ -46,21 +46,21 @@ class Suspects:
                 alone.append([post])
         return [together, *alone] if together else alone
 
-    async def begin(self, posts: Sequence[Post]) -> None:
+    async def begin(self, posts: Sequence[HandledPost]) -> None:
         """From now on these are charged, if nobody takes it back."""
         now = datetime.now(UTC)
         await self._database.rows("begin_attempts", rows=_names(posts), charge=self._charge, now=now)
 
-    async def take_back(self, posts: Sequence[Post]) -> None:
+    async def take_back(self, posts: Sequence[HandledPost]) -> None:
         """They did not end this process. What cannot be taken back now is so when they are settled."""
         with suppress_healing():
             await self._database.rows("take_back_attempts", rows=_names(posts), charge=self._charge)
 
-    def forgotten(self, posts: Sequence[Post]) -> list[Step]:
+    def forgotten(self, posts: Sequence[HandledPost]) -> list[Step]:
         """What a settlement takes back. A post that was given up stays so: its message may come once more."""
         names = _names([post for post in posts if post.suspect and not (post.fault and post.fault.rule == RULE)])
         return [("forget_attempts", {"rows": names})] if names else []
 
 
-def _names(posts: Sequence[Post]) -> list[dict[str, str]]:
+def _names(posts: Sequence[HandledPost]) -> list[dict[str, str]]:
     return [{"project_id": post.project, "item": post.item} for post in posts]

@@ -15,8 +15,8 @@ from headrace.tables import time_text
 from headrace_smap.analytics.batch import KEYWORD_CHARS_MAX
 from headrace_smap.analytics.blob_values import BadBlob, read_blob
 from headrace_smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
-from headrace_smap.analytics.modules import Context, Draft, InvalidPost, Pipeline, RawPost
-from headrace_smap.analytics.posts import Fault, Found, fault_of, text_of
+from headrace_smap.analytics.modules import AnalysisContext, Draft, InvalidPost, Pipeline, RawPost
+from headrace_smap.analytics.posts import AnalysisResult, Fault, fault_of, text_of
 from headrace_smap.envelope import moment
 
 _encode = msgspec.json.Encoder().encode
@@ -36,24 +36,24 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
 _ABOUT = ("project_id", "minio_path", "keyword", "crawled_at", "published_at", "day", "analyzed_at", "model_version")
 COLUMNS = (*_ABOUT, *DRAFT_COLUMNS)
 """A row is a list of these. Without their names it has half the size, and the database reads it in half the time."""
-Outcome = tuple[Found | None, Fault | None]
+Outcome = tuple[AnalysisResult | None, Fault | None]
 
 
 def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
     """What becomes of each, in their order."""
-    contexts: dict[tuple[str, ...], Context] = {}
+    contexts: dict[tuple[str, ...], AnalysisContext] = {}
     of_batch = (time_text(now), pipeline.model_version)
     told_at = moment(now)
     outcomes: list[Outcome] = []
     for work in works:
         context = contexts.get(work.keywords)
         if context is None:
-            context = contexts[work.keywords] = Context(now, work.keywords)
+            context = contexts[work.keywords] = AnalysisContext(now, work.keywords)
         try:
             draft = pipeline.apply(RawPost.read(read_blob(work.raw)), context)
             row = _encode((*_about(work, draft), *of_batch, *draft.values()))
             post = draft.post
-            outcomes.append((Found(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None))
+            outcomes.append((AnalysisResult(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None))
         except (BadBlob, InvalidPost) as error:
             outcomes.append((None, Fault(error.rule, str(error))))
         except (Exception, SystemExit) as error:

@@ -16,7 +16,7 @@ import headrace
 from headrace.errors import HeadraceError
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.halts import Halted, Halts, closing, unless_halted
-from headrace_smap.collector.harvester import CANCELLED, DONE, FAILED, Harvester, Holding
+from headrace_smap.collector.harvester import CANCELLED, DONE, FAILED, Harvester, TaskHolding
 from headrace_smap.collector.tasks import CrawlBusy, CrawlFailed, CrawlLater, CrawlTask, Page
 from headrace_smap.collector.wishes import CrawlWishes
 
@@ -60,7 +60,7 @@ class Crawl:
         log.info("project.sealed", project=project)
         return headrace.Done()
 
-    async def _tried(self, holding: Holding) -> Outcome:
+    async def _tried(self, holding: TaskHolding) -> Outcome:
         try:
             await self._harvester.publish(holding.task.project, holding.task.name)
             return await self._crawled(holding)
@@ -76,8 +76,8 @@ class Crawl:
                 raise
             return await self._failed(holding, f"{type(error).__name__}: {error}", None)
 
-    async def _crawled(self, begun: Holding) -> Outcome:
-        holding: Holding | None = begun
+    async def _crawled(self, begun: TaskHolding) -> Outcome:
+        holding: TaskHolding | None = begun
         until = asyncio.get_running_loop().time() + self._wishes.turn_s
         with self._halts.watching(begun.task.project) as bell:
             async with closing(self._pages(begun)) as pages:
@@ -94,17 +94,17 @@ class Crawl:
         await self._harvester.end(holding, DONE if holding.open else CANCELLED)
         return headrace.Done()
 
-    def _pages(self, begun: Holding) -> AsyncIterator[Page]:
+    def _pages(self, begun: TaskHolding) -> AsyncIterator[Page]:
         """From where the last holder stopped; a task that wants nothing more needs no crawler either."""
         if not _wants_more(begun):
             return _no_pages()
         return self._crawlers.serving(begun.task.platform).pages(begun.task, begun.cursor)
 
-    async def _let_go(self, holding: Holding) -> Outcome:
+    async def _let_go(self, holding: TaskHolding) -> Outcome:
         await self._harvester.rest(holding)
         return headrace.Snooze(0.0)
 
-    async def _failed(self, holding: Holding, reason: str, after_s: float | None) -> Outcome:
+    async def _failed(self, holding: TaskHolding, reason: str, after_s: float | None) -> Outcome:
         # The pages of this turn are stored and have cleared the count; only the row knows.
         now = await self._harvester.begin(holding.task, holding.fence)
         if now is None:
@@ -118,14 +118,14 @@ class Crawl:
         delay_s = min(DELAY_S_MAX, self._wishes.backoff_s * 2 ** min(failures - 1, 20))
         return headrace.Snooze(max(delay_s, after_s or 0.0))
 
-    async def _given_up(self, holding: Holding, reason: str) -> Outcome:
+    async def _given_up(self, holding: TaskHolding, reason: str) -> Outcome:
         log.error("crawl.given_up", project=holding.task.project, task=holding.task.name, reason=reason)
         self._harvester.counts.crawls_given_up += 1
         await self._harvester.end(holding, FAILED, reason)
         return headrace.Dead(reason, rule="crawl_failed")
 
 
-def _wants_more(holding: Holding) -> bool:
+def _wants_more(holding: TaskHolding) -> bool:
     return holding.open and holding.room > 0 and not holding.ended
 
 

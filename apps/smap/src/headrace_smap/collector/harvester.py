@@ -43,7 +43,7 @@ class NobodyListens(TryAgain):
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class TaskHolding:
     """A task in the hands of one holder. `open`: its project wants posts; `room`: how many more."""
 
     task: CrawlTask
@@ -64,7 +64,7 @@ class Harvester:
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self.counts = Counts()
 
-    async def begin(self, task: CrawlTask, fence: int) -> Holding | None:
+    async def begin(self, task: CrawlTask, fence: int) -> TaskHolding | None:
         """Take a task. None: it has ended, or a newer claim has it."""
         place = {"project": task.project, "task": task.name}
         steps = ("crawl_begin", {**place, "fence": fence, "now": self._now()}), ("crawl_standing", place)
@@ -73,9 +73,9 @@ class Harvester:
             return None
         _, _, cursor, ended, pages, failures, found, is_open = rows[0]
         room = max(0, self._cap(task) - (found or 0))
-        return Holding(task, fence, cursor, ended, pages, failures, room, is_open)
+        return TaskHolding(task, fence, cursor, ended, pages, failures, room, is_open)
 
-    async def store(self, holding: Holding, page: Page) -> Holding | None:
+    async def store(self, holding: TaskHolding, page: Page) -> TaskHolding | None:
         """Everything that follows from a page; None if the task is not ours any more."""
         if page.cursor is not None and (len(page.cursor) > CURSOR_CHARS_MAX or not page.cursor.isprintable()):
             raise ValueError(f"a cursor must be a printable text of at most CURSOR_CHARS_MAX = {CURSOR_CHARS_MAX:,}")
@@ -108,11 +108,11 @@ class Harvester:
             if len(rows) < POSTS_AT_ONCE:
                 return
 
-    async def rest(self, holding: Holding, failures: int = 0, error: str | None = None) -> None:
+    async def rest(self, holding: TaskHolding, failures: int = 0, error: str | None = None) -> None:
         """Let go of a task that goes on later."""
         await self._leave("crawl_rest", holding, failures=failures, error=_words(error))
 
-    async def end(self, holding: Holding, state: str, error: str | None = None) -> None:
+    async def end(self, holding: TaskHolding, state: str, error: str | None = None) -> None:
         """The task is over; a failure is kept for the project's report."""
         await self._leave("crawl_end", holding, state=state, error=_words(error))
 
@@ -132,7 +132,7 @@ class Harvester:
         await self._accountant.seal(project, count[0][0])
         await self._sweep(project)
 
-    async def _store(self, holding: Holding, piece: Sequence[tuple[str, Post]]) -> Holding | None:
+    async def _store(self, holding: TaskHolding, piece: Sequence[tuple[str, Post]]) -> TaskHolding | None:
         task, database = holding.task, self._world.database
         known = await self._known(task.project, [path for path, _ in piece])
         new = [(path, post.body) for path, post in piece if path not in known][: holding.room]
@@ -189,7 +189,7 @@ class Harvester:
             log.error("collector.nobody_listens", project=project, posts=len(events))
             raise NobodyListens("nobody has subscribed to data.collected", "start an analytics service")
 
-    async def _leave(self, name: str, holding: Holding, **values: object) -> None:
+    async def _leave(self, name: str, holding: TaskHolding, **values: object) -> None:
         place = {"project": holding.task.project, "task": holding.task.name, "fence": holding.fence}
         await self._world.database.rows(name, **place, **values, now=self._now())
 

@@ -17,7 +17,7 @@ import headrace
 from headrace.ports import Delivery
 from headrace_smap.collector.flow import open_round
 from headrace_smap.collector.harvester import FAILED, WAITING
-from headrace_smap.collector.task_plan import Refused, read_order, split
+from headrace_smap.collector.task_plan import OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Malformed, Message, read
@@ -65,7 +65,7 @@ class Orders:
         """The tasks of an order as they are stored, or one row that says why there are none."""
         try:
             tasks = split(read_order(message.project, message.payload), self._platforms)
-        except Refused as error:
+        except OrderRefused as error:
             log.error("order.refused", project=message.project, reason=str(error))
             task = CrawlTask(message.project, ORDER, "")
             return [{**_row(0, task), "document": "", "state": FAILED, "error": str(error)}]

@@ -29,12 +29,12 @@ ELSEWHERE = "feed"
 """The platform of an address that names none."""
 
 
-class Refused(Exception):
+class OrderRefused(Exception):
     """An order that cannot be carried out as it is; the words are for its author."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CrawlTarget:
     """Where to look. Without an address it only names a platform."""
 
     platform: str
@@ -42,24 +42,26 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CrawlOrder:
     """What a project wants. Both days belong to it; None: any time."""
 
     project: str
     keywords: tuple[str, ...] = ()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[CrawlTarget, ...] = ()
     days: tuple[date, date] | None = None
     posts_max: int = 0
 
 
-def read_order(project: str, payload: Mapping[str, Any]) -> Order:
+def read_order(project: str, payload: Mapping[str, Any]) -> CrawlOrder:
     """Understand what `project.created` orders, or say which field is wrong."""
     keywords = _keywords(payload.get("keywords"))
     targets = tuple(dict.fromkeys(_targets(payload.get("targets"))))
-    return Order(project, keywords, targets, _days(payload.get("date_range")), _posts_max(payload.get("posts_max")))
+    return CrawlOrder(
+        project, keywords, targets, _days(payload.get("date_range")), _posts_max(payload.get("posts_max"))
+    )
 
 
-def split(order: Order, platforms: Sequence[str]) -> list[CrawlTask]:
+def split(order: CrawlOrder, platforms: Sequence[str]) -> list[CrawlTask]:
     """The tasks of an order. `platforms` are searched if the order names none."""
     named = dict.fromkeys(target.platform for target in order.targets)
     searched = tuple(named) or tuple(platforms)
@@ -67,14 +69,14 @@ def split(order: Order, platforms: Sequence[str]) -> list[CrawlTask]:
     count = len(searched) * len(order.keywords) * max(1, days)
     count += sum(1 for target in order.targets if target.url)
     if count > TASKS_MAX:
-        raise Refused(
+        raise OrderRefused(
             f"{len(searched)} platforms × {len(order.keywords)} keywords × {days} days and the targets are {count:,} "
             f"crawl tasks, over TASKS_MAX = {TASKS_MAX:,}: shorten date_range, or make several projects"
         )
     return [*_searches(order, searched), *_addresses(order)]
 
 
-def _searches(order: Order, platforms: Sequence[str]) -> Iterator[CrawlTask]:
+def _searches(order: CrawlOrder, platforms: Sequence[str]) -> Iterator[CrawlTask]:
     addressed = {target.platform for target in order.targets if target.url}
     for day in _each_day(order):
         for platform in platforms:
@@ -91,7 +93,7 @@ def _searches(order: Order, platforms: Sequence[str]) -> Iterator[CrawlTask]:
                 )
 
 
-def _addresses(order: Order) -> Iterator[CrawlTask]:
+def _addresses(order: CrawlOrder) -> Iterator[CrawlTask]:
     start, end = (day.isoformat() for day in order.days) if order.days else ("", "")
     for target in order.targets:
         if target.url:
@@ -109,11 +111,11 @@ def _addresses(order: Order) -> Iterator[CrawlTask]:
             )
 
 
-def _day_count(order: Order) -> int:
+def _day_count(order: CrawlOrder) -> int:
     return (order.days[1] - order.days[0]).days + 1 if order.days else 0
 
 
-def _each_day(order: Order) -> Iterable[str]:
+def _each_day(order: CrawlOrder) -> Iterable[str]:
     if order.days is None:
         return ("",)
     first = order.days[0]
@@ -123,17 +125,17 @@ def _each_day(order: Order) -> Iterable[str]:
 def _keywords(given: object) -> tuple[str, ...]:
     words = [given] if isinstance(given, str) else given or []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise Refused("keywords must be a list of texts")
+        raise OrderRefused("keywords must be a list of texts")
     found: dict[str, str] = {}
     for word in (" ".join(word.split()) for word in words):
         if len(word) > KEYWORD_CHARS_MAX:
-            raise Refused(f"a keyword of {len(word):,} characters is over KEYWORD_CHARS_MAX = {KEYWORD_CHARS_MAX}")
+            raise OrderRefused(f"a keyword of {len(word):,} characters is over KEYWORD_CHARS_MAX = {KEYWORD_CHARS_MAX}")
         if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word):
-            raise Refused("a keyword holds characters that no text has")
+            raise OrderRefused("a keyword holds characters that no text has")
         if word:
             found.setdefault(word.casefold(), word)
     if len(found) > KEYWORDS_MAX:
-        raise Refused(f"{len(found):,} keywords are over KEYWORDS_MAX = {KEYWORDS_MAX}")
+        raise OrderRefused(f"{len(found):,} keywords are over KEYWORDS_MAX = {KEYWORDS_MAX}")
     return tuple(found.values())
 
 
@@ -141,14 +143,14 @@ def _posts_max(given: object) -> int:
     if given is None:
         return 0
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise Refused("posts_max must be a whole number from 1 on")
+        raise OrderRefused("posts_max must be a whole number from 1 on")
     return given
 
 
-def _targets(given: object) -> Iterator[Target]:
+def _targets(given: object) -> Iterator[CrawlTarget]:
     targets = given if isinstance(given, list) else [given] if given else []
     if len(targets) > TARGETS_MAX:
-        raise Refused(f"{len(targets):,} targets are over TARGETS_MAX = {TARGETS_MAX:,}")
+        raise OrderRefused(f"{len(targets):,} targets are over TARGETS_MAX = {TARGETS_MAX:,}")
     for target in targets:
         match target:
             case str():
@@ -160,21 +162,21 @@ def _targets(given: object) -> Iterator[Target]:
             case {"url": str() as url, **rest} if rest.get("platform") is None:
                 yield _target("", url)
             case _:
-                raise Refused("each of targets must be an object with a platform, a url, or both")
+                raise OrderRefused("each of targets must be an object with a platform, a url, or both")
 
 
-def _target(platform: str, url: str) -> Target:
+def _target(platform: str, url: str) -> CrawlTarget:
     address = url.strip()
     if len(address) > URL_CHARS_MAX:
-        raise Refused(f"a url of {len(address):,} characters is over URL_CHARS_MAX = {URL_CHARS_MAX:,}")
+        raise OrderRefused(f"a url of {len(address):,} characters is over URL_CHARS_MAX = {URL_CHARS_MAX:,}")
     if not address.isprintable():
-        raise Refused("a url of targets holds characters that no address has")
+        raise OrderRefused("a url of targets holds characters that no address has")
     if not platform.strip() and not address:
-        raise Refused("each of targets must name a platform, a url, or both")
+        raise OrderRefused("each of targets must name a platform, a url, or both")
     try:
-        return Target(platform_name(platform) if platform.strip() else _platform_of(address), address)
+        return CrawlTarget(platform_name(platform) if platform.strip() else _platform_of(address), address)
     except ValueError as error:
-        raise Refused(str(error)) from None
+        raise OrderRefused(str(error)) from None
 
 
 def _platform_of(url: str) -> str:
@@ -193,21 +195,21 @@ def _days(given: object) -> tuple[date, date] | None:
         case [first, last] | {"from": first, "to": last} | {"start": first, "end": last}:
             start, end = _day(first), _day(last)
         case _:
-            raise Refused("date_range must be a list of two days, the first and the last")
+            raise OrderRefused("date_range must be a list of two days, the first and the last")
     if end < start:
-        raise Refused(f"date_range ends on {end} before it begins on {start}")
+        raise OrderRefused(f"date_range ends on {end} before it begins on {start}")
     if (count := (end - start).days + 1) > DAYS_MAX:
-        raise Refused(f"date_range of {count:,} days is over DAYS_MAX = {DAYS_MAX:,}: make several projects")
+        raise OrderRefused(f"date_range of {count:,} days is over DAYS_MAX = {DAYS_MAX:,}: make several projects")
     return start, end
 
 
 def _day(given: object) -> date:
     if not isinstance(given, str):
-        raise Refused("date_range must hold days as texts, such as 2025-01-31")
+        raise OrderRefused("date_range must hold days as texts, such as 2025-01-31")
     try:
         if len(given) <= len("2025-01-31"):
             return date.fromisoformat(given)
         moment = datetime.fromisoformat(given)
     except ValueError:
-        raise Refused(f"date_range: {given[:40]!r} is not a day such as 2025-01-31") from None
+        raise OrderRefused(f"date_range: {given[:40]!r} is not a day such as 2025-01-31") from None
     return (moment.astimezone(UTC) if moment.tzinfo else moment).date()

@@ -17,7 +17,7 @@ from headrace.commands import Exit, of
 from headrace.errors import CallerError, NotFound, OperatorError
 
 if TYPE_CHECKING:
-    from headrace_smap.project.operations import Desk
+    from headrace_smap.project.operations import ProjectOperations
 
 T = TypeVar("T")
 Project = Annotated[str, typer.Argument(help="The project's id.")]
@@ -42,7 +42,7 @@ def create(
     """Create a project; running services take it from there."""
     session = of(context)
 
-    async def work(desk: Desk) -> str:
+    async def work(desk: ProjectOperations) -> str:
         import uuid_utils
         from pydantic import ValidationError
 
@@ -134,7 +134,7 @@ def seal(
     finished already stays as it is.
     """
 
-    async def work(desk: Desk) -> tuple[bool, dict[str, object] | None]:
+    async def work(desk: ProjectOperations) -> tuple[bool, dict[str, object] | None]:
         await _known(desk, project)
         standing = await desk.accountant.seal(project, total)
         return standing is None, standing.progress() if standing else await desk.accountant.progress(project)
@@ -150,7 +150,7 @@ def seal(
 def cancel(context: typer.Context, project: Project) -> int:
     """Stop a project at what was found by now."""
 
-    async def work(desk: Desk) -> bool:
+    async def work(desk: ProjectOperations) -> bool:
         await _known(desk, project)
         cancelled = await desk.accountant.cancel(project)
         if cancelled:
@@ -165,7 +165,7 @@ def cancel(context: typer.Context, project: Project) -> int:
 def retry(context: typer.Context, project: Project) -> None:
     """Try the failed posts of a project again; it stays DONE, and its errors fall."""
 
-    async def work(desk: Desk) -> int:
+    async def work(desk: ProjectOperations) -> int:
         from headrace_smap.envelope import new_id
 
         await _known(desk, project)
@@ -180,7 +180,7 @@ def retry(context: typer.Context, project: Project) -> None:
 def rerun(context: typer.Context, project: Project) -> None:
     """Analyse the stored posts of a project anew, where another model version made the results."""
 
-    async def work(desk: Desk) -> tuple[int, int]:
+    async def work(desk: ProjectOperations) -> tuple[int, int]:
         from headrace_smap.analytics.service import rerun as rerun_project
         from headrace_smap.insight.aggregates import Aggregator
 
@@ -198,7 +198,7 @@ def rerun(context: typer.Context, project: Project) -> None:
 def delete(context: typer.Context, project: Project) -> None:
     """Delete a project with its posts, rows and keys."""
 
-    async def work(desk: Desk) -> bool:
+    async def work(desk: ProjectOperations) -> bool:
         known = await desk.deleter.delete(project)
         while await desk.deleter.sweep():
             pass
@@ -218,7 +218,7 @@ def export(
     """Write the results of a project to a file: CSV, XLSX or Parquet."""
     name = form or (file.suffix.lstrip(".").lower() if file and file.suffix else "csv")
 
-    async def work(desk: Desk) -> int:
+    async def work(desk: ProjectOperations) -> int:
         from headrace_smap.project.export import form_of
 
         await _known(desk, project)
@@ -254,7 +254,7 @@ def _opened(file: Path | None) -> Iterator[IO[bytes]]:
         raise OperatorError(f"{file} cannot be written: {error.strerror}", "name another file") from None
 
 
-async def _known(desk: Desk, project: str) -> None:
+async def _known(desk: ProjectOperations, project: str) -> None:
     """Only what somebody knows can be worked on: a slip of the pen is no empty project."""
     if await desk.accountant.progress(project) is None:
         raise _unknown(project)
@@ -271,7 +271,7 @@ def _target(text: str) -> dict[str, str]:
     return {"platform": platform, "url": url}
 
 
-def _with_desk(work: Callable[[Desk], Awaitable[T]], new: bool = True) -> T:
+def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
     """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
     from headrace.services import bare_errors
     from headrace_smap.logging import quiet

@@ -43,7 +43,7 @@ from headrace_smap.count.finisher import Finisher
 from headrace_smap.count.remembered import Remembered
 from headrace_smap.count.truth import SHOWN, Truth, item_name, look, rank
 from headrace_smap.database import Step
-from headrace_smap.values import CRAWL_OPEN, CRAWLING, DONE, End, Standing
+from headrace_smap.values import CRAWL_OPEN, CRAWLING, DONE, PostEnd, Standing
 from headrace_smap.world import World
 
 RESTORE_MAX = 5_000
@@ -168,7 +168,7 @@ class Accountant:
             await self._database.transact(*steps)
         for project, items in by_project.items():
             failed_before = await self._failed_of(project, [item for item, end in items.items() if end.spared])
-            ends_of = [End(item, end.ok and item not in failed_before) for item, end in items.items()]
+            ends_of = [PostEnd(item, end.ok and item not in failed_before) for item, end in items.items()]
             await self._count(project, ends_of)
 
     async def progress(self, project: str) -> dict[str, object] | None:
@@ -194,7 +194,7 @@ class Accountant:
         while True:
             rows = await self._database.rows("truth_items", project=project, after=after, room=RESTORE_MAX)
             if rows or standing is None:
-                standing = await self._ledger.restore(project, known, [End(item, ok) for item, ok in rows])
+                standing = await self._ledger.restore(project, known, [PostEnd(item, ok) for item, ok in rows])
             if len(rows) < RESTORE_MAX:
                 return standing
             after = rows[-1][0]
@@ -210,7 +210,7 @@ class Accountant:
         rows = await self._database.rows("truth_failed_of", project=project, items=tuple(items))
         return {item for (item,) in rows}
 
-    async def _count(self, project: str, ends: Sequence[End]) -> None:
+    async def _count(self, project: str, ends: Sequence[PostEnd]) -> None:
         seen = await self._shown(project, lambda: self._ledger.settle(project, ends))
         if seen is None or seen.status == DONE:
             # One that ended so long ago that nobody mirrors it any more: what is read of it follows from the truth.

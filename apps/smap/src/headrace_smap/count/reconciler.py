@@ -22,7 +22,7 @@ from headrace_smap.count.reconciler_metrics import Metrics
 from headrace_smap.count.reconciler_rules import (
     NOT_SEALED,
     ON_ITS_WAY,
-    Memory,
+    ReconcilerMemory,
     View,
     beyond_total,
     fingerprint,
@@ -53,7 +53,7 @@ class Reconciler:
     def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
         self._database, self._ledger, self._settings = world.database, world.ledger, world.settings
         self._accountant, self._now = accountant, now
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, ReconcilerMemory] = {}
         self._told: Remembered[str] = Remembered()
         self._metrics = Metrics(world.registry)
         self._turn = Turn(world.engine)
@@ -158,7 +158,7 @@ class Reconciler:
             if view.seen is not None:
                 await self._ledger.forget(project)
             return view
-        memory = self._memories.setdefault(project, Memory())
+        memory = self._memories.setdefault(project, ReconcilerMemory())
         memory.note(view)
         if must_restore(view, memory):
             view = await self._restored(view, memory)
@@ -173,7 +173,7 @@ class Reconciler:
         self._watch_over(view, memory)
         return view
 
-    async def _restored(self, view: View, memory: Memory) -> View:
+    async def _restored(self, view: View, memory: ReconcilerMemory) -> View:
         # It may have been finished or deleted since it was read: what is put back is the truth of now.
         (truth,) = await look(self._database, [view.truth.project])
         view = replace(view, truth=truth)
@@ -190,7 +190,7 @@ class Reconciler:
             log.warning("project.repaired", project=truth.project, shown=seen.status, shown_total=seen.total)
         return _with(view, after)
 
-    async def _finish(self, view: View, memory: Memory) -> None:
+    async def _finish(self, view: View, memory: ReconcilerMemory) -> None:
         """DONE gets its finish row, and a finish row its announcement: ours, unless somebody else's was heard."""
         truth, seen = view.truth, view.seen
         if truth.finished_at is not None:
@@ -206,7 +206,7 @@ class Reconciler:
                 if finished.announced_at is None and seen.done > seen.counted:
                     await self._accountant.finisher.announce(finished)
 
-    def _watch_over(self, view: View, memory: Memory) -> None:
+    def _watch_over(self, view: View, memory: ReconcilerMemory) -> None:
         """Say once that a project is complete and not sealed, or sealed and does not come to its end."""
         project, alarm = view.truth.project, ""
         if is_complete_but_open(view) and still_for(view) >= NOT_SEALED:

@@ -32,7 +32,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SettledSample:
     """What had settled at a moment."""
 
     at: datetime
@@ -41,11 +41,11 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Memory:
+class ReconcilerMemory:
     """What the reconciler remembers of a project between two looks. Without it everything is only found later."""
 
-    older: Sample | None = None
-    newer: Sample | None = None
+    older: SettledSample | None = None
+    newer: SettledSample | None = None
     done_since: datetime | None = None
     restored: Fingerprint = ()
     alarmed: str = ""
@@ -53,7 +53,7 @@ class Memory:
     def note(self, view: View) -> None:
         truth, seen, now = view.truth, view.seen, view.now
         if self.newer is None or now - self.newer.at >= ON_ITS_WAY:
-            self.older, self.newer = self.newer, Sample(now, truth.settled, truth.failed)
+            self.older, self.newer = self.newer, SettledSample(now, truth.settled, truth.failed)
         if seen is None or seen.status != DONE:
             self.done_since = None
         elif self.done_since is None:
@@ -93,7 +93,7 @@ def is_behind(least: Standing, seen: Standing) -> bool:
     return seen.done < seen.counted + max(0, least.done - least.counted)
 
 
-def lacks_items(view: View, memory: Memory) -> bool:
+def lacks_items(view: View, memory: ReconcilerMemory) -> bool:
     """Whether something that settled a while ago is not counted, or counted as what it is no longer."""
     seen, older, truth = view.seen, memory.older, view.truth
     if seen is None or older is None:
@@ -110,7 +110,7 @@ def fingerprint(least: Standing, truth: Truth, seen: Standing) -> Fingerprint:
     return least.status, least.total, truth.settled, truth.failed, *shown
 
 
-def must_restore(view: View, memory: Memory) -> bool:
+def must_restore(view: View, memory: ReconcilerMemory) -> bool:
     """Whether the ledger is to be told what the truth knows."""
     if view.seen is None or view.truth.deleted_at is not None:
         return view.truth.shows(view.now)

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.errors import CallerError
 from headrace_smap.insight import words
-from headrace_smap.insight.notices import Notice, Refused
+from headrace_smap.insight.notices import Notice, NoticeRefused
 
 SCHEMES = ("smtp", "smtps", "smtp+tls")
 TIMEOUT_S = 30.0
@@ -36,7 +36,7 @@ class MailChannel:
             await asyncio.to_thread(self._deliver, self._letter(notice))
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
             if _is_final(error):
-                raise Refused(str(error)) from None
+                raise NoticeRefused(str(error)) from None
             raise
 
     def _letter(self, notice: Notice) -> EmailMessage:

@@ -36,7 +36,7 @@ COUNT_MAX = 2**53
 log = structlog.get_logger("smap")
 
 
-class Refused(Exception):
+class NoticeRefused(Exception):
     """The receiver will never take it: sending again changes nothing."""
 
 
@@ -51,7 +51,7 @@ class Notice:
     report_url: str = ""
 
 
-class Due(NamedTuple):
+class DueNotice(NamedTuple):
     """A notice that was claimed. `counts`: what the announcement said, if it did."""
 
     project: str
@@ -65,7 +65,7 @@ class Channel(Protocol):
     name: str
 
     async def send(self, notice: Notice) -> None:
-        """Hand it over. `Refused`: for good; any other exception: later."""
+        """Hand it over. `NoticeRefused`: for good; any other exception: later."""
 
 
 class Teller(Protocol):
@@ -124,10 +124,10 @@ class Notifier:
         now = _now()
         until = now + timedelta(seconds=HOLD_S)
         due = await self._database.rows("notice_claim", now=now, until=until, room=ROOM)
-        await asyncio.gather(*(self._send(Due(*row)) for row in due))
+        await asyncio.gather(*(self._send(DueNotice(*row)) for row in due))
         return len(due)
 
-    async def _send(self, due: Due) -> None:
+    async def _send(self, due: DueNotice) -> None:
         project, channel, notice_id, attempts, told = due
         values = {"project": project, "channel": channel}
         try:
@@ -136,7 +136,7 @@ class Notifier:
                 async with asyncio.timeout(SEND_S_MAX):
                     await self._channels[channel].send(notice)
         except Exception as error:
-            final = isinstance(error, Refused) or attempts >= ATTEMPTS_MAX
+            final = isinstance(error, NoticeRefused) or attempts >= ATTEMPTS_MAX
             state = "given up" if final else "waiting"
             later = _now() + timedelta(seconds=min(PAUSE_S_MAX, PAUSE_S_MIN * 2**attempts))
             reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]

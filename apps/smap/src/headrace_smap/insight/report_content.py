@@ -36,7 +36,7 @@ class TopPost:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProjectReport:
     """One project, as it stands now."""
 
     project: str
@@ -109,7 +109,7 @@ class Report:
         }
 
 
-async def gather(database: Database, project: str) -> Report | None:
+async def gather(database: Database, project: str) -> ProjectReport | None:
     """The report of a project; None if there is none."""
     found = await database.rows("report_project", project=project)
     if not found:
@@ -117,7 +117,7 @@ async def gather(database: Database, project: str) -> Report | None:
     name, keywords, date_range, status, total, done, errors, created_at, finished_at = found[0]
     counts = await _counts(database, project)
     crawl = await database.rows("crawl_report", project=project, after=-1, room=CRAWL_ROWS)
-    return Report(
+    return ProjectReport(
         name,
         tuple(str(word) for word in keywords or ()),
         tuple(str(day) for day in date_range or ()),

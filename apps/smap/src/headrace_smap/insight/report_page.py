@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from headrace_smap.database import Row
 from headrace_smap.insight import charts
-from headrace_smap.insight.report_content import SENTIMENTS, Report, TopPost
+from headrace_smap.insight.report_content import SENTIMENTS, ProjectReport, TopPost
 from headrace_smap.insight.words import is_web_address
 from headrace_smap.values import DONE
 
 
-def report_page(report: Report) -> str:
+def report_page(report: ProjectReport) -> str:
     """The whole page."""
     parts = [
         f"<h1>smap · {escape(report.project)}</h1>",
@@ -49,7 +49,7 @@ def list_page(rows: Iterable[Row]) -> str:
     return document("smap · projects", f'<h1>smap</h1><p class="headline">Projects</p>{table}')
 
 
-def headline(report: Report) -> str:
+def headline(report: ProjectReport) -> str:
     """The whole in one sentence: is it ready, and what do people say?"""
     if not report.posts:
         failed = f"; {len(report.failed_tasks):,} crawl tasks failed" if report.failed_tasks else ""
@@ -70,7 +70,7 @@ def document(title: str, body: str) -> str:
     )
 
 
-def _about(report: Report) -> str:
+def _about(report: ProjectReport) -> str:
     parts = [", ".join(report.keywords)] if report.keywords else []
     if report.date_range:
         parts.append(" to ".join(report.date_range))
@@ -80,7 +80,7 @@ def _about(report: Report) -> str:
     return " · ".join(parts)
 
 
-def _tiles(report: Report) -> str:
+def _tiles(report: ProjectReport) -> str:
     tiles = [
         ("Status", report.status),
         ("Posts", f"{report.done:,} / {report.total:,}"),
@@ -126,7 +126,7 @@ def _source(post: TopPost) -> str:
     return f'<a href="{escape(post.url)}" rel="noopener noreferrer nofollow">{words}</a>'
 
 
-def _failures(report: Report) -> str:
+def _failures(report: ProjectReport) -> str:
     parts = []
     if report.failures:
         lines = [

@@ -11,7 +11,7 @@ from headrace.errors import NotFound
 from headrace.http import page
 from headrace_smap.count.progress_routes import ProjectName
 from headrace_smap.count.truth import look
-from headrace_smap.insight.report_content import Report, gather
+from headrace_smap.insight.report_content import ProjectReport, gather
 from headrace_smap.insight.report_page import list_page, report_page
 from headrace_smap.world import World
 
@@ -22,7 +22,7 @@ def report_routes(world: World) -> list[APIRouter]:
     """Pages at the root, data there and under /api/v1."""
     pages, data = APIRouter(include_in_schema=False), APIRouter(tags=["reports"])
 
-    async def found(project: str) -> Report:
+    async def found(project: str) -> ProjectReport:
         report = await gather(world.database, project)
         if report is None:
             raise NotFound(f"there is no project {project}")

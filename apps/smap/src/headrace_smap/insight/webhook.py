@@ -10,7 +10,7 @@ from standardwebhooks.webhooks import Webhook
 
 from headrace.errors import CallerError
 from headrace_smap.envelope import JOB_COMPLETED
-from headrace_smap.insight.notices import Notice, Refused
+from headrace_smap.insight.notices import Notice, NoticeRefused
 from headrace_smap.insight.words import is_web_address
 
 TIMEOUT_S = 20.0
@@ -43,6 +43,6 @@ class WebhookChannel:
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
             answer = await client.post(self._url, content=body.encode(), headers=headers)
         if answer.status_code == GONE:
-            raise Refused("the receiver answers 410: it wants no more")
+            raise NoticeRefused("the receiver answers 410: it wants no more")
         if not answer.is_success:
             raise ConnectionError(f"the receiver answers {answer.status_code}")

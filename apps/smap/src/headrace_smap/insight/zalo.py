@@ -13,7 +13,7 @@ import httpx
 from headrace_smap.database import Database
 from headrace_smap.insight import words
 from headrace_smap.insight.channels import NotificationSettings
-from headrace_smap.insight.notices import Notice, Refused
+from headrace_smap.insight.notices import Notice, NoticeRefused
 
 TIMEOUT_S = 20.0
 TOKEN_RAN_OUT = frozenset((-216, -220, -124))
@@ -35,7 +35,7 @@ class ZaloChannel:
                 answer = await self._tell(client, await self._renewed(client), notice)
         if answer.get("error"):
             words_of_zalo = f"Zalo answers {answer.get('error')}: {str(answer.get('message'))[:200]}"
-            raise ConnectionError(words_of_zalo) if answer["error"] in NOT_NOW else Refused(words_of_zalo)
+            raise ConnectionError(words_of_zalo) if answer["error"] in NOT_NOW else NoticeRefused(words_of_zalo)
 
     async def _tell(self, client: httpx.AsyncClient, token: str, notice: Notice) -> dict[str, Any]:
         receiver = {"user_id": self._settings.zalo_user_id}
@@ -48,7 +48,7 @@ class ZaloChannel:
         settings = self._settings
         refresh = await self._kept(REFRESH) or settings.zalo_refresh_token
         if not (refresh and settings.zalo_app_id and settings.zalo_secret_key):
-            raise Refused(
+            raise NoticeRefused(
                 "the access token of Zalo ran out, and SMAP_ZALO_REFRESH_TOKEN, _APP_ID, _SECRET_KEY are missing"
             )
         form = {"refresh_token": refresh, "app_id": settings.zalo_app_id, "grant_type": "refresh_token"}
@@ -57,7 +57,7 @@ class ZaloChannel:
             await client.post(f"{settings.zalo_oauth_url}/v4/oa/access_token", data=form, headers=headers)
         )
         if not (answer.get("access_token") and answer.get("refresh_token")):
-            raise Refused(f"Zalo does not renew the access token: {str(answer.get('error_name'))[:200]}")
+            raise NoticeRefused(f"Zalo does not renew the access token: {str(answer.get('error_name'))[:200]}")
         rows = [{"name": ACCESS, "value": answer["access_token"]}, {"name": REFRESH, "value": answer["refresh_token"]}]
         await self._database.rows("secret_keep", rows=rows)
         return str(answer["access_token"])

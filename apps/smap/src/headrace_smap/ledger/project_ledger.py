@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from headrace_smap.values import End, Standing
+from headrace_smap.values import PostEnd, Standing
 
 DIGEST_BYTES = 16
 
@@ -33,7 +33,7 @@ class ProjectLedger(Protocol):
         counted), in one step with the check of the finish line. Sealed already: until DONE the total may still rise,
         not fall."""
 
-    async def settle(self, project: str, ends: Sequence[End]) -> Standing | None:
+    async def settle(self, project: str, ends: Sequence[PostEnd]) -> Standing | None:
         """Posts ended, each counted once; one that failed and now went well is an error no more. PROCESSING_WAIT
         becomes PROCESSING, or DONE at the line. No ends at all only check the line. A sealed project counts no more
         than its total."""
@@ -44,7 +44,7 @@ class ProjectLedger(Protocol):
     async def tallies(self, projects: Sequence[str]) -> list[Standing | None]:
         """The same of many, each a snapshot of its own, in the order in which they were asked for."""
 
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         """Make the account at least what the truth knows: the project if it is absent, status and total if they are
         behind, items that are not counted. Only ever adds, but for one thing: the total of a project that is DONE is
         put back to the one it had.

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from headrace_smap.ledger.project_ledger import digest
 from headrace_smap.ledger.redis_calls import RedisCalls, Script, script_named
 from headrace_smap.ledger.redis_checks import check_settings, database_of, shown
-from headrace_smap.values import End, Standing
+from headrace_smap.values import PostEnd, Standing
 
 PROJECT_PREFIX = "smap:proj:"
 ACCOUNT_PREFIX = "smap:acct:"
@@ -68,7 +68,7 @@ class RedisLedger:
         given = "" if total is None else str(total)
         return _standing(await self._calls.run(self.scripts.seal, keys_of(project), token, given), token)
 
-    async def settle(self, project: str, ends: Sequence[End]) -> Standing | None:
+    async def settle(self, project: str, ends: Sequence[PostEnd]) -> Standing | None:
         token, keys, whole = self._token(), keys_of(project), None
         for part in _parts(ends):
             after = _standing(await self._calls.run(self.scripts.settle, keys, token, *_packed(part)), token)
@@ -86,7 +86,7 @@ class RedisLedger:
             for answer in await self._calls.run_each(self.scripts.tally, [keys_of(each) for each in projects])
         ]
 
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         keys, whole = keys_of(project), None
         foreign = (max(0, known.done - known.counted), max(0, known.errors - known.failed))
         marks = (int(known.ours), known.crawl, int(known.items_lost), known.left_s)
@@ -120,12 +120,12 @@ async def _scan(cursor: int, redis: Redis) -> tuple[int, list[bytes]]:
     return further, [name for name in names if isinstance(name, bytes)]
 
 
-def _parts(ends: Sequence[End]) -> list[Sequence[End]]:
+def _parts(ends: Sequence[PostEnd]) -> list[Sequence[PostEnd]]:
     """Bounded parts; no ends at all are one empty part, which still looks at the line."""
     return [ends[first : first + CALL_ITEMS_MAX] for first in range(0, len(ends), CALL_ITEMS_MAX)] or [()]
 
 
-def _packed(ends: Sequence[End]) -> tuple[bytes, bytes]:
+def _packed(ends: Sequence[PostEnd]) -> tuple[bytes, bytes]:
     """Digests of those that went well and of those that failed, end to end."""
     return (
         b"".join([digest(end.item) for end in ends if end.ok]),

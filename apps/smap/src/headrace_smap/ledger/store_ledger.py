@@ -29,7 +29,7 @@ from headrace_smap.values import (
     PROCESSING,
     PROCESSING_WAIT,
     SEALED,
-    End,
+    PostEnd,
     Standing,
 )
 
@@ -86,7 +86,7 @@ class StoreLedger:
             await self._raise_total(names.state, total)
         return _of_this_call(await self._cross(names))
 
-    async def settle(self, project: str, ends: Sequence[End]) -> Standing | None:
+    async def settle(self, project: str, ends: Sequence[PostEnd]) -> Standing | None:
         names, items = await self._find(project)
         if items is None:
             return None
@@ -102,7 +102,7 @@ class StoreLedger:
     async def tallies(self, projects: Sequence[str]) -> list[Standing | None]:
         return [await self.tally(project) for project in projects]
 
-    async def restore(self, project: str, known: Standing, ends: Sequence[End]) -> Standing:
+    async def restore(self, project: str, known: Standing, ends: Sequence[PostEnd]) -> Standing:
         names, _ = await self._find(project)
         await self._open(names)
         if known.status in SEALED:
@@ -140,7 +140,7 @@ class StoreLedger:
         await self._ledger.open(Account(names.state, FORGOTTEN_TOPIC))
         return await self._ledger.open(Account(names.items, FORGOTTEN_TOPIC))
 
-    async def _count(self, names: Names, ends: Sequence[End]) -> int:
+    async def _count(self, names: Names, ends: Sequence[PostEnd]) -> int:
         """Count what ended; the number of items that were new."""
         new = 0
         for first in range(0, len(ends), CALL_ITEMS_MAX):

@@ -23,7 +23,7 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Step
 from headrace_smap.envelope import project_created
-from headrace_smap.project.orders import Order
+from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.outbox import Relay
 from headrace_smap.values import INITIALIZING
 from headrace_smap.world import World
@@ -32,7 +32,7 @@ log = structlog.get_logger("smap")
 
 
 @dataclass(frozen=True, slots=True)
-class Firing:
+class RecrawlFiring:
     """The due time of a schedule, and when the next one is."""
 
     parent: str
@@ -48,7 +48,7 @@ class Creator:
     ) -> None:
         self._world, self._accountant, self._relay, self._now = world, accountant, relay, now
 
-    async def create(self, project: str, order: Order, origin: str) -> None:
+    async def create(self, project: str, order: AcceptedOrder, origin: str) -> None:
         """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
         *_, rows = await self._world.database.transact(
             *self._steps(project, order, origin), ("order_read", {"project": project})
@@ -58,7 +58,7 @@ class Creator:
         log.info("project.created", project=project)
         await self._follow(project)
 
-    async def fire(self, project: str, order: Order, firing: Firing) -> bool:
+    async def fire(self, project: str, order: AcceptedOrder, firing: RecrawlFiring) -> bool:
         """Make the project of a due time, once, and move the schedule on in the same transaction. False: others did,
         or the schedule is gone."""
         place = {"parent": firing.parent, "due": firing.due}
@@ -74,7 +74,7 @@ class Creator:
         await self._follow(project)
         return True
 
-    def _steps(self, project: str, order: Order, origin: str, due: datetime | None = None) -> list[Step]:
+    def _steps(self, project: str, order: AcceptedOrder, origin: str, due: datetime | None = None) -> list[Step]:
         now, payload = self._now(), order.payload()
         event = project_created(project, payload, now)
         whose = {"project": project, "digest": order.digest(), "status": INITIALIZING, "now": now}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from headrace_smap.project.operations import Desk
+from headrace_smap.project.operations import ProjectOperations
 from headrace_smap.project.reader import Reader, Shown
 from headrace_smap.settings import PLACE
 
@@ -30,7 +30,7 @@ class Links:
 class LinkedReader(Reader):
     """Reads projects with their links."""
 
-    def __init__(self, desk: Desk, links: Links) -> None:
+    def __init__(self, desk: ProjectOperations, links: Links) -> None:
         super().__init__(desk.world, desk.accountant)
         self._links = links
 

@@ -20,7 +20,7 @@ from headrace_smap.world import World
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ProjectOperations:
     """Where the routes find what they need."""
 
     world: World
@@ -35,12 +35,12 @@ class Desk:
     keys: RequestKeys
 
 
-def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> Desk:
+def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> ProjectOperations:
     """A desk in this world; `now` is its clock."""
     accountant = Accountant(world, now)
     relay = Relay(world, accountant, now)
     creator = Creator(world, accountant, relay, now)
-    return Desk(
+    return ProjectOperations(
         world=world,
         platforms=read_wishes(world.settings.environment).platforms,
         accountant=accountant,

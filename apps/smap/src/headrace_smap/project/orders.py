@@ -19,7 +19,7 @@ from headrace_smap.collector.task_plan import (
     KEYWORDS_MAX,
     TARGETS_MAX,
     URL_CHARS_MAX,
-    Refused,
+    OrderRefused,
     read_order,
     split,
 )
@@ -47,7 +47,7 @@ Keyword = Annotated[str, Field(max_length=KEYWORD_CHARS_MAX)]
 Day = Annotated[date, BeforeValidator(_written_day)]
 
 
-class Target(BaseModel):
+class OrderedTarget(BaseModel):
     """Where to look: an address, or a platform to search."""
 
     model_config = ConfigDict(extra="forbid")
@@ -71,7 +71,7 @@ class ProjectOrder(BaseModel):
     )
 
     keywords: Annotated[list[Keyword], Field(min_length=1, max_length=KEYWORDS_MAX)]
-    targets: Annotated[list[Target], Field(max_length=TARGETS_MAX)] = []
+    targets: Annotated[list[OrderedTarget], Field(max_length=TARGETS_MAX)] = []
     date_range: tuple[Day, Day] | None = None
     name: Annotated[str, Field(max_length=NAME_CHARS_MAX)] | None = None
     posts_max: Annotated[int, Field(ge=1, le=POSTS_MAX)] | None = None
@@ -105,7 +105,7 @@ class ProjectOrder(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AcceptedOrder:
     """An order that was understood."""
 
     keywords: Sequence[str]
@@ -131,16 +131,16 @@ class Order:
         return hashlib.sha256(msgspec.json.encode(self.payload(), order="sorted")).hexdigest()
 
 
-def understood(given: ProjectOrder, platforms: Sequence[str]) -> Order:
+def understood(given: ProjectOrder, platforms: Sequence[str]) -> AcceptedOrder:
     """The order as it is carried out. `ValueError` with the words of the collector if it cannot be."""
     targets = [target.model_dump(exclude_defaults=True) for target in given.targets]
     days = [day.isoformat() for day in given.date_range] if given.date_range else None
     keywords = list(dict.fromkeys(" ".join(word.split()) for word in given.keywords))
-    order = Order(keywords, targets, days, given.name, given.posts_max)
+    order = AcceptedOrder(keywords, targets, days, given.name, given.posts_max)
     if (size := len(msgspec.json.encode(order.payload()))) > ORDER_BYTES_MAX:
         raise TooLarge(f"the order of {size:,} bytes is over ORDER_BYTES_MAX = {ORDER_BYTES_MAX:,}", "make several")
     try:
         split(read_order("any", order.payload()), platforms)
-    except Refused as error:
+    except OrderRefused as error:
         raise ValueError(str(error)) from None
     return order

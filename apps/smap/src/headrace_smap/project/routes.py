@@ -13,7 +13,7 @@ from headrace.http import PAGE_DEFAULT, PAGE_MAX, EventStream, Problem, last_eve
 from headrace_smap.count.progress_routes import ProjectName
 from headrace_smap.project.export import form_of
 from headrace_smap.project.links import LinkedReader, Links
-from headrace_smap.project.operations import Desk
+from headrace_smap.project.operations import ProjectOperations
 from headrace_smap.project.orders import ProjectOrder, understood
 from headrace_smap.project.reader import CANCELLED
 from headrace_smap.project.scheduling import EVERY_S_MAX, EVERY_S_MIN
@@ -54,13 +54,13 @@ class SealOrder(BaseModel):
     total: Annotated[int, Field(ge=0, le=TOTAL_MAX)] | None = None
 
 
-def project_routes(desk: Desk) -> list[APIRouter]:
+def project_routes(desk: ProjectOperations) -> list[APIRouter]:
     """All routes but progress and pages."""
     links = Links(desk.world.settings.report_url)
     return [_making(desk, links), _reading(desk, links), _steering(desk), _schedules(desk)]
 
 
-def _making(desk: Desk, links: Links) -> APIRouter:
+def _making(desk: ProjectOperations, links: Links) -> APIRouter:
     router = APIRouter(tags=["projects"])
 
     @router.post("/projects", status_code=201)
@@ -87,7 +87,7 @@ def _making(desk: Desk, links: Links) -> APIRouter:
     return router
 
 
-def _reading(desk: Desk, links: Links) -> APIRouter:
+def _reading(desk: ProjectOperations, links: Links) -> APIRouter:
     router = APIRouter(tags=["projects"])
 
     @router.get("/projects")
@@ -122,7 +122,7 @@ def _reading(desk: Desk, links: Links) -> APIRouter:
     return router
 
 
-def _steering(desk: Desk) -> APIRouter:
+def _steering(desk: ProjectOperations) -> APIRouter:
     router = APIRouter(tags=["steering"])
 
     @router.post("/projects/{project}/cancel")
@@ -151,7 +151,7 @@ def _steering(desk: Desk) -> APIRouter:
     return router
 
 
-def _schedules(desk: Desk) -> APIRouter:
+def _schedules(desk: ProjectOperations) -> APIRouter:
     router = APIRouter(tags=["schedules"])
 
     @router.post("/projects/{project}/recrawl")

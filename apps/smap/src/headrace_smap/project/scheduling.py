@@ -22,8 +22,8 @@ from headrace_smap.consumer import rest
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
-from headrace_smap.project.creator import Creator, Firing
-from headrace_smap.project.orders import Order
+from headrace_smap.project.creator import Creator, RecrawlFiring
+from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.world import World
 
 LOOK_S = 1.0
@@ -101,9 +101,9 @@ def _last_day(days: object) -> date | None:
     return None
 
 
-def _planned(row: Row, now: datetime) -> tuple[Firing, Order]:
+def _planned(row: Row, now: datetime) -> tuple[RecrawlFiring, AcceptedOrder]:
     parent, every_s, due, _, keywords, targets, name, posts_max, last_range, created_at = row
     missed = (now - due) // timedelta(seconds=every_s)
-    firing = Firing(parent, due, due + timedelta(seconds=every_s) * (missed + 1))
+    firing = RecrawlFiring(parent, due, due + timedelta(seconds=every_s) * (missed + 1))
     days = next_range(last_range, created_at, now.astimezone(UTC).date())
-    return firing, Order(keywords or [], targets or [], days, name, posts_max, parent)
+    return firing, AcceptedOrder(keywords or [], targets or [], days, name, posts_max, parent)

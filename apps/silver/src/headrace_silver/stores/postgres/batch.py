@@ -19,11 +19,11 @@ import psycopg
 
 from headrace_silver.queue.isolation import Folded, RecordFault, Writing, clean, isolate
 from headrace_silver.records.folds import fold_articles, fold_bars
-from headrace_silver.records.values import Article, Bar, Judged, Reject, Settled, Task
+from headrace_silver.records.values import Article, Bar, Judged, Reject, SettledBatch, Task
 from headrace_silver.stores.postgres.binary_arrays import integers
 from headrace_silver.stores.postgres.errors import about_records
 from headrace_silver.stores.postgres.look_ahead import Coming
-from headrace_silver.stores.postgres.records import REJECT_COLUMNS, Draft, article_parts, bar_parts, packed
+from headrace_silver.stores.postgres.records import REJECT_COLUMNS, BatchDraft, article_parts, bar_parts, packed
 from headrace_silver.stores.postgres.statements import statement
 from headrace_silver.stores.silver_store import FLAG, Judge
 
@@ -40,7 +40,7 @@ class PostgresBatch:
     tasks: Sequence[Task]
     now: datetime
     keeps: bool
-    draft: Draft | None = None
+    draft: BatchDraft | None = None
     coming: Coming | None = None
     settled: bool = False
     _revisions: list[Answer] = field(default_factory=list)
@@ -50,8 +50,8 @@ class PostgresBatch:
     def judged(self) -> Judged | None:
         return None if self.draft is None else self.draft.judged
 
-    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
-        draft = self.draft if self.draft is not None and self.draft.judged is judged else Draft.of(judged)
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> SettledBatch:
+        draft = self.draft if self.draft is not None and self.draft.judged is judged else BatchDraft.of(judged)
         rejects = judged.rejects
         try:
             with about_records():
@@ -73,7 +73,7 @@ class PostgresBatch:
                 flag = self._end(judged, rejects, threshold)
         self.settled = True
         dead = {reject.task_id for reject in rejects}
-        return Settled(
+        return SettledBatch(
             bars=sum(task not in dead for task, _ in judged.bars),
             articles=sum(task not in dead for task, _ in judged.articles),
             rejects=rejects,
@@ -84,12 +84,12 @@ class PostgresBatch:
     def _look_ahead(self, judge: Judge | None) -> None:
         """Prepare the next batch. Everything of this one is sent, and its answers are not asked for yet."""
         if self.coming is not None and judge is not None:
-            self.coming.draft = Draft.of(judge(self.coming.tasks, self.now))
+            self.coming.draft = BatchDraft.of(judge(self.coming.tasks, self.now))
             with suppress(ValueError):
                 # What cannot be packed is found again when it is to be written.
                 self.coming.draft.parts(self.keeps)
 
-    def _isolated(self, draft: Draft) -> list[Reject]:
+    def _isolated(self, draft: BatchDraft) -> list[Reject]:
         of_bars = self._writing(partial(bar_parts, keeps=self.keeps), fold_bars, dict(draft.judged.bars))
         of_articles = self._writing(article_parts, fold_articles, dict(draft.judged.articles))
         return isolate(draft.bars, of_bars) + isolate(draft.articles, of_articles)

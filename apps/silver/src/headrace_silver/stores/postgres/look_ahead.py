@@ -19,7 +19,7 @@ from typing import Any
 
 from headrace_silver.records.values import Task
 from headrace_silver.stores.postgres.binary_arrays import Packed, integers
-from headrace_silver.stores.postgres.records import Draft
+from headrace_silver.stores.postgres.records import BatchDraft
 
 BATCHES = 20
 SECONDS_MAX = 1.0
@@ -32,7 +32,7 @@ class Coming:
 
     tasks: Sequence[Task]
     writers: set[int]
-    draft: Draft | None = None
+    draft: BatchDraft | None = None
 
     @classmethod
     def of(cls, rows: Sequence[tuple[Any, ...]]) -> Coming:

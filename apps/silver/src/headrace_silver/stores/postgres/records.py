@@ -42,7 +42,7 @@ REJECT_COLUMNS: Columns = {"task_id": integers, **dict.fromkeys(("reason", "rule
 
 
 @dataclass(slots=True)
-class Draft:
+class BatchDraft:
     """What a judged batch will write, folded and packed as far as somebody had the time."""
 
     judged: Judged
@@ -51,7 +51,7 @@ class Draft:
     _parts: list[Part] | None = None
 
     @classmethod
-    def of(cls, judged: Judged) -> Draft:
+    def of(cls, judged: Judged) -> BatchDraft:
         return cls(judged, fold_bars(judged.bars), fold_articles(judged.articles))
 
     def parts(self, keeps: bool) -> list[Part]:

@@ -39,7 +39,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-class PostgresStore:
+class PostgresSilverStore:
     """See `SilverStore`. What an operator should know is told through `tell`, once."""
 
     dialect = "postgres"

@@ -18,7 +18,7 @@ import apsw
 from headrace.tables import Row, time_text
 from headrace_silver.queue.isolation import Folded, RecordFault, Writing, clean, isolate
 from headrace_silver.records.folds import fold_articles, fold_bars
-from headrace_silver.records.values import Article, Bar, Judged, Reject, Settled, Task
+from headrace_silver.records.values import Article, Bar, Judged, Reject, SettledBatch, Task
 from headrace_silver.stores.silver_store import FLAG, Judge
 from headrace_silver.stores.sqlite.errors import about_records
 from headrace_silver.stores.sqlite.records import article_row, bar_row, check_fits
@@ -28,7 +28,7 @@ T = TypeVar("T", Bar, Article)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class RecordKind(Generic[T]):
     """How records of one kind are folded and written."""
 
     write: str
@@ -36,8 +36,8 @@ class Kind(Generic[T]):
     fold: Callable[[Iterable[tuple[int, T]]], list[Folded[T]]]
 
 
-BARS = Kind("consume_bars", bar_row, fold_bars)
-ARTICLES = Kind("consume_articles", article_row, fold_articles)
+BARS = RecordKind("consume_bars", bar_row, fold_bars)
+ARTICLES = RecordKind("consume_articles", article_row, fold_articles)
 
 
 @dataclass(slots=True)
@@ -49,14 +49,14 @@ class SqliteBatch:
     now: datetime
     judged: Judged | None = None
 
-    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> Settled:
+    def settle(self, judged: Judged, threshold: int | None, judge: Judge | None = None) -> SettledBatch:
         kept = self._kept()
         rejects = judged.rejects + self._written(judged)
         self._reject(rejects)
         dead = {reject.task_id for reject in rejects}
         done = [task for task, _ in chain(judged.bars, judged.articles) if task not in dead]
         self._each("consume_done", ((task,) for task in done))
-        settled = Settled(
+        settled = SettledBatch(
             bars=sum(task not in dead for task, _ in judged.bars),
             articles=sum(task not in dead for task, _ in judged.articles),
             rejects=rejects,
@@ -78,7 +78,7 @@ class SqliteBatch:
             return self._isolated(BARS, bars, of_bars) + self._isolated(ARTICLES, articles, of_articles)
         return []
 
-    def _isolated(self, kind: Kind[T], records: list[Folded[T]], members: dict[int, T]) -> list[Reject]:
+    def _isolated(self, kind: RecordKind[T], records: list[Folded[T]], members: dict[int, T]) -> list[Reject]:
         def write(some: Sequence[Folded[T]]) -> None:
             with self._savepoint():
                 self._write(kind, some, members)
@@ -89,7 +89,7 @@ class SqliteBatch:
 
         return isolate(records, Writing(write, trial, kind.fold, members))
 
-    def _write(self, kind: Kind[T], records: Sequence[Folded[T]], members: dict[int, T]) -> None:
+    def _write(self, kind: RecordKind[T], records: Sequence[Folded[T]], members: dict[int, T]) -> None:
         with about_records():
             for tasks, _ in records:
                 if len(tasks) > 1:

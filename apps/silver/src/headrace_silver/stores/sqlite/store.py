@@ -33,7 +33,7 @@ CACHE_KB = 16_384
 LOOK_S = 0.02
 
 
-class SqliteStore:
+class SqliteSilverStore:
     """See `SilverStore`."""
 
     dialect = "sqlite"

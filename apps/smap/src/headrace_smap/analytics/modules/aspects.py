@@ -8,7 +8,7 @@ from pathlib import Path
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules.drafts import OTHER, Draft
 from headrace_smap.analytics.modules.keywords import keywords_of, phrases
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.text.lexicons import entries_in, entries_of, lexicon
 
 NO_ASPECT = "-"
@@ -24,7 +24,7 @@ class Aspects:
     version = "1"
     needs = ("prepare",)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         known = dict(entries_of("aspects.txt"))
         if options.aspects_file:
             known = _extended(known, options.aspects_file)

@@ -6,7 +6,7 @@ import random
 import time
 from datetime import UTC, datetime
 
-from headrace_smap.analytics.modules.drafts import Context
+from headrace_smap.analytics.modules.drafts import AnalysisContext
 from headrace_smap.analytics.modules.pipelines import NAMES, pipeline
 
 POST_CHARS = 200
@@ -63,7 +63,7 @@ def _post(number: int, chance: random.Random) -> dict[str, object]:
 
 def posts_per_second(count: int = 3_000, seed: int = 1, names: tuple[str, ...] = NAMES) -> float:
     """The rate of the whole pipeline on one core, with everything loaded, by the time this thread was computing."""
-    posts, context, modules = sample_posts(count, seed), Context(NOW, KEYWORDS), pipeline(names)
+    posts, context, modules = sample_posts(count, seed), AnalysisContext(NOW, KEYWORDS), pipeline(names)
     modules.warm()
     modules.analyse(posts[:100], context)
     begun = time.thread_time()

@@ -29,7 +29,7 @@ LOW, MEDIUM, HIGH, CRITICAL = "LOW", "MEDIUM", "HIGH", "CRITICAL"
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class AnalysisContext:
     """What an analysis depends on besides the post: the moment it is made, and what its project looks for."""
 
     now: datetime
@@ -71,7 +71,7 @@ class Draft(msgspec.Struct):
     """One post on its way through the modules."""
 
     post: RawPost
-    context: Context
+    context: AnalysisContext
     text: str = ""
     language: str = UNKNOWN
     language_confidence: float = 0.0

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from headrace_smap.analytics.modules.amounts import COUNT_MAX
 from headrace_smap.analytics.modules.drafts import CRITICAL, HIGH, LOW, MEDIUM, Draft
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 
 HALF_LIFE_H = 72.0
 UNDATED_FRESHNESS = 0.5
@@ -34,7 +34,7 @@ class Impact:
     name = "impact"
     version = "1"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def apply(self, draft: Draft) -> None:

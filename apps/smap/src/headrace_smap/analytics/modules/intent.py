@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from headrace_smap.analytics.modules.drafts import OTHER, Draft
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.sentiment.rules import strength_of
 from headrace_smap.analytics.modules.spam import SPAM_FROM, judge
 from headrace_smap.analytics.modules.text.lexicons import Lexicon, entries_of, lexicon
@@ -37,7 +37,7 @@ class Intent:
     version = "1"
     needs = ("prepare",)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def apply(self, draft: Draft) -> None:

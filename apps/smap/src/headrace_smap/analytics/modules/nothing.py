@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace_smap.analytics.modules.drafts import Draft
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 
 
 class Nothing:
@@ -12,7 +12,7 @@ class Nothing:
     name = "nothing"
     version = "1"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def apply(self, draft: Draft) -> None:

@@ -1,8 +1,8 @@
 """Modules by name, in order, as one analysis.
 
 Names come from a registry: ours, and those that installed packages offer in the entry point group
-`headrace.smap.modules` (a factory that takes `Options`). Never from a message. The model version is a digest of names
-and versions: results that carry the same one can be compared.
+`headrace.smap.modules` (a factory that takes `ModuleOptions`). Never from a message. The model version is a digest of
+names and versions: results that carry the same one can be compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from headrace.errors import CallerError
 from headrace.services import Sources, read, setting
-from headrace_smap.analytics.modules.drafts import Context, Draft, Module
+from headrace_smap.analytics.modules.drafts import AnalysisContext, Draft, Module
 from headrace_smap.analytics.modules.posts import RawPost
 from headrace_smap.settings import PREFIX
 
@@ -36,7 +36,7 @@ _OURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ModuleOptions:
     """What the modules can be told: which, in order; a file with more aspects; a model in place of the sentiment
     rules."""
 
@@ -47,8 +47,8 @@ class Options:
     sentiment_model: Path | None = setting(None, "a model in place of the sentiment rules", without="none")
 
     @staticmethod
-    def read(environment: Mapping[str, str]) -> Options:
-        return read(Options, Sources(PREFIX, environment))
+    def read(environment: Mapping[str, str]) -> ModuleOptions:
+        return read(ModuleOptions, Sources(PREFIX, environment))
 
 
 class Pipeline:
@@ -60,7 +60,7 @@ class Pipeline:
         told = "\n".join(f"{module.name}={module.version}" for module in modules)
         self.model_version = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
-    def apply(self, post: RawPost | Mapping[str, object], context: Context) -> Draft:
+    def apply(self, post: RawPost | Mapping[str, object], context: AnalysisContext) -> Draft:
         """The finished draft of one post. What a module raises leaves here with the module's name as a note."""
         draft = Draft(post if isinstance(post, RawPost) else RawPost.read(post), context)
         draft.text = draft.post.text
@@ -72,7 +72,7 @@ class Pipeline:
                 raise
         return draft
 
-    def analyse(self, posts: Iterable[RawPost | Mapping[str, object]], context: Context) -> list[Draft]:
+    def analyse(self, posts: Iterable[RawPost | Mapping[str, object]], context: AnalysisContext) -> list[Draft]:
         """All of them; the first that cannot be analysed raises."""
         return [self.apply(post, context) for post in posts]
 
@@ -84,9 +84,9 @@ class Pipeline:
                 load()
 
 
-def pipeline(names: Sequence[str] = NAMES, options: Options | None = None) -> Pipeline:
+def pipeline(names: Sequence[str] = NAMES, options: ModuleOptions | None = None) -> Pipeline:
     """The modules of these names, in this order."""
-    chosen = options or Options()
+    chosen = options or ModuleOptions()
     modules: list[Module] = []
     for name in names:
         module = _factory(name)(chosen)
@@ -99,7 +99,7 @@ def pipeline(names: Sequence[str] = NAMES, options: Options | None = None) -> Pi
 
 def pipeline_of(environment: Mapping[str, str]) -> Pipeline:
     """The modules that the settings name."""
-    options = Options.read(environment)
+    options = ModuleOptions.read(environment)
     return pipeline(options.modules or NAMES, options)
 
 
@@ -108,13 +108,13 @@ def known_names() -> list[str]:
     return sorted({*_OURS, *(point.name for point in entry_points(group=GROUP))})
 
 
-def _factory(name: str) -> Callable[[Options], Module]:
+def _factory(name: str) -> Callable[[ModuleOptions], Module]:
     # A package may replace one of ours under the same name: it was installed on purpose.
     for point in entry_points(group=GROUP, name=name):
-        factory: Callable[[Options], Module] = point.load()
+        factory: Callable[[ModuleOptions], Module] = point.load()
         return factory
     if name not in _OURS:
         raise CallerError(f"there is no module {name!r}", f"known: {', '.join(known_names())}")
     module, _, attribute = _OURS[name].partition(":")
-    ours: Callable[[Options], Module] = getattr(importlib.import_module(module), attribute)
+    ours: Callable[[ModuleOptions], Module] = getattr(importlib.import_module(module), attribute)
     return ours

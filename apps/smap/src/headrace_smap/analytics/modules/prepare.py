@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace_smap.analytics.modules.drafts import MIXED, VIETNAMESE, Draft, Sentence
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.posts import TEXT_CHARS_MAX
 from headrace_smap.analytics.modules.text import languages
 from headrace_smap.analytics.modules.text.clauses import clauses
@@ -19,7 +19,7 @@ class Prepare:
     name = "prepare"
     version = "1"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def warm(self) -> None:

@@ -19,7 +19,7 @@ _TRANSLATED = IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckedAddress:
     """A checked address: what was asked for, and where to connect."""
 
     parts: SplitResult
@@ -54,7 +54,7 @@ def checked_parts(url: str) -> tuple[SplitResult, str, int]:
     return parts, host, port or PORTS[parts.scheme]
 
 
-async def checked_place(url: str, private: bool) -> Place:
+async def checked_place(url: str, private: bool) -> CheckedAddress:
     """Resolve an address and refuse it if it leads to this machine or to a private network."""
     parts, host, port = checked_parts(url)
     try:
@@ -67,7 +67,7 @@ async def checked_place(url: str, private: bool) -> Place:
             f"{host} leads to {hidden[0]}, which is not a public address: refused (SMAP_CRAWL_PRIVATE=1 allows it)"
         )
     # Many machines have an IPv6 address and no way to use it.
-    return Place(parts, host, port, min(addresses, key=lambda address: ip_address(address).version))
+    return CheckedAddress(parts, host, port, min(addresses, key=lambda address: ip_address(address).version))
 
 
 def is_public(address: str) -> bool:

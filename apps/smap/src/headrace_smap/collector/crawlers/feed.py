@@ -28,7 +28,7 @@ from headrace_smap.collector.crawlers import formats
 from headrace_smap.collector.crawlers.addresses import checked_parts
 from headrace_smap.collector.crawlers.formats import Item
 from headrace_smap.collector.crawlers.kit import CrawlKit
-from headrace_smap.collector.crawlers.polite_fetcher import Answer
+from headrace_smap.collector.crawlers.polite_fetcher import FetchedAnswer
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Page, Post
 from headrace_smap.collector.wishes import CrawlWishes
 
@@ -37,7 +37,7 @@ POSTS_AT_ONCE = 200
 OPTIONS = ("format", "items", "next", "page", "first", "cursor", "cursor_param", *formats.NAMES)
 
 
-class Place(msgspec.Struct, frozen=True):
+class FeedPosition(msgspec.Struct, frozen=True):
     """Where a crawl is: the address of its page and its number."""
 
     url: str
@@ -72,7 +72,7 @@ class FeedCrawler:
         self._places = {name: options[name] for name in formats.NAMES if name in options}
 
     async def pages(self, task: CrawlTask, cursor: str | None) -> AsyncIterator[Page]:
-        place = msgspec.json.decode(cursor, type=Place) if cursor else self._beginning(task)
+        place = msgspec.json.decode(cursor, type=FeedPosition) if cursor else self._beginning(task)
         while place is not None:
             answer = await self._read(self._address(place))
             # A large answer takes seconds to understand; others have something to do meanwhile.
@@ -86,12 +86,12 @@ class FeedCrawler:
     async def close(self) -> None:
         """Nothing is open: the way to the web is shared."""
 
-    def _beginning(self, task: CrawlTask) -> Place | None:
+    def _beginning(self, task: CrawlTask) -> FeedPosition | None:
         """The first address of a task; None: there is no place to search, and the project has addresses of its own.
         Without those it would end as one that found nothing, and nobody would learn why."""
         first = int(self._options.get("first", "1"))
         if task.url:
-            return Place(task.url.partition("#")[0], first)
+            return FeedPosition(task.url.partition("#")[0], first)
         if not self._template:
             if task.beside:
                 return None
@@ -101,19 +101,21 @@ class FeedCrawler:
         url = self._template.replace("{platform}", quote(task.platform, safe=""))
         for name, value in fields.items():
             url = url.replace(f"{{{name}}}", quote(value, safe=""))
-        return Place(url, first)
+        return FeedPosition(url, first)
 
-    def _address(self, place: Place) -> str:
+    def _address(self, place: FeedPosition) -> str:
         if "page" not in self._options:
             return place.url
         return _with_parameter(place.url, self._options["page"], str(place.page))
 
-    def _understood(self, answer: Answer, place: Place, task: CrawlTask) -> tuple[list[Post], Place | None]:
+    def _understood(
+        self, answer: FetchedAnswer, place: FeedPosition, task: CrawlTask
+    ) -> tuple[list[Post], FeedPosition | None]:
         """The posts of an answer that belong to the task, and where to go on."""
         items, following = self._items(answer, place)
         return [formats.post_of(item, task, self._places) for item in items if self._wants(item, task)], following
 
-    def _items(self, answer: Answer, place: Place) -> tuple[list[Item], Place | None]:
+    def _items(self, answer: FetchedAnswer, place: FeedPosition) -> tuple[list[Item], FeedPosition | None]:
         shape = self._options.get("format") or formats.format_of(answer)
         if shape == formats.XML:
             return formats.entries_of(answer), None
@@ -123,13 +125,13 @@ class FeedCrawler:
         items = formats.items_of(document, self._options.get("items", ""))
         return items, self._following(place, answer.url, document, bool(items))
 
-    def _following(self, place: Place, url: str, document: Any, any_items: bool) -> Place | None:
+    def _following(self, place: FeedPosition, url: str, document: Any, any_items: bool) -> FeedPosition | None:
         """The page after this one. A feed that leads in circles ends where it repeats itself, at the latest here."""
         number = place.page + 1
         if number > PAGES_MAX:
             return None
         if "page" in self._options:
-            return Place(place.url, number) if any_items else None
+            return FeedPosition(place.url, number) if any_items else None
         if "cursor" in self._options:
             after = formats.at_path(document, self._options["cursor"])
             if not isinstance(after, str | int) or isinstance(after, bool) or not any_items:
@@ -140,7 +142,7 @@ class FeedCrawler:
             if not isinstance(link, str) or not link:
                 return None
             url = urljoin(url, link)
-        return Place(url, number) if url != place.url else None
+        return FeedPosition(url, number) if url != place.url else None
 
     def _wants(self, item: Item, task: CrawlTask) -> bool:
         """Whether an item belongs to the task, as far as it was not the feed's business to choose."""
@@ -153,13 +155,13 @@ class FeedCrawler:
         asked_keyword = not task.keyword or "{keyword}" in self._template
         return asked_keyword or formats.mentions(item.fields, task.keyword)
 
-    async def _read(self, url: str) -> Answer:
+    async def _read(self, url: str) -> FetchedAnswer:
         if not url.startswith("file:"):
             return await self._kit.fetcher.fetch(url)
         return await asyncio.to_thread(read_file, url, self._kit.wishes)
 
 
-def read_file(url: str, wishes: CrawlWishes) -> Answer:
+def read_file(url: str, wishes: CrawlWishes) -> FetchedAnswer:
     """A file below the one directory that may be read, wherever links lead."""
     if wishes.directory is None:
         raise CrawlFailed("file:// is refused: no directory is named by SMAP_CRAWL_DIR")
@@ -173,10 +175,10 @@ def read_file(url: str, wishes: CrawlWishes) -> Answer:
         raise CrawlFailed(f"the file cannot be read: {error.__class__.__name__}") from None
     if len(body) > wishes.bytes_max:
         raise CrawlFailed(f"the file is over the limit of {wishes.bytes_max:,} bytes")
-    return Answer(body, url)
+    return FetchedAnswer(body, url)
 
 
-def _page_of(posts: list[Post], after: Place | None) -> Page:
+def _page_of(posts: list[Post], after: FeedPosition | None) -> Page:
     return Page(posts, None if after is None else msgspec.json.encode(after).decode())
 
 

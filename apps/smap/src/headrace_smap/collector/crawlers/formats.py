@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from headrace_smap.collector.crawlers.polite_fetcher import Answer
+from headrace_smap.collector.crawlers.polite_fetcher import FetchedAnswer
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Post
 
 ITEMS_MAX = 100_000
@@ -46,7 +46,7 @@ class Item:
     raw: bytes = b""
 
 
-def format_of(answer: Answer) -> str:
+def format_of(answer: FetchedAnswer) -> str:
     """Judged by what is there; the type that a server names is often wrong."""
     start = answer.body[:2_000].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"<"):
@@ -88,7 +88,7 @@ def items_of(document: Any, path: str) -> list[Item]:
     return _bounded([Item(entry) if isinstance(entry, dict) else Item({}, _encode(entry)) for entry in found])
 
 
-def entries_of(answer: Answer) -> list[Item]:
+def entries_of(answer: FetchedAnswer) -> list[Item]:
     """The entries of RSS or Atom, as far as they can be read."""
     import feedparser  # type: ignore[import-untyped]
 

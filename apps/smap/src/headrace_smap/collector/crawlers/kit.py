@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.polite_fetcher import PoliteFetcher
 from headrace_smap.collector.wishes import CrawlWishes
 
 
@@ -14,4 +14,4 @@ class CrawlKit:
     must not be reached."""
 
     wishes: CrawlWishes
-    fetcher: Fetcher
+    fetcher: PoliteFetcher

@@ -19,7 +19,7 @@ from urllib.robotparser import RobotFileParser
 
 import httpx
 
-from headrace_smap.collector.crawlers.addresses import Place, checked_place
+from headrace_smap.collector.crawlers.addresses import CheckedAddress, checked_place
 from headrace_smap.collector.tasks import CrawlBusy, CrawlFailed, CrawlLater
 from headrace_smap.collector.wishes import CrawlWishes
 
@@ -38,7 +38,7 @@ LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FetchedAnswer:
     """The body of an answer, and where it came from in the end."""
 
     body: bytes
@@ -46,7 +46,7 @@ class Answer:
     kind: str = ""
 
 
-class Pace:
+class HostPace:
     """When each host may be asked again."""
 
     def __init__(self) -> None:
@@ -81,18 +81,18 @@ class Pace:
                 del self._free_at[origin], self._turns[origin]
 
 
-class Fetcher:
+class PoliteFetcher:
     """Fetches over HTTP. One per process and setting; any number of tasks share it."""
 
     def __init__(self, wishes: CrawlWishes) -> None:
-        self._wishes, self.pace = wishes, Pace()
+        self._wishes, self.pace = wishes, HostPace()
         self._robots: dict[str, tuple[float, RobotFileParser]] = {}
         self._learning: dict[str, asyncio.Lock] = {}
         # A kept connection belongs to a checked address, not to a name: two names at one address must not share it.
         limits = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.AsyncClient(timeout=wishes.timeout_s, trust_env=False, limits=limits)
 
-    async def fetch(self, url: str) -> Answer:
+    async def fetch(self, url: str) -> FetchedAnswer:
         """The body at an address, or why there is none."""
         for _ in range(REDIRECTS_MAX + 1):
             place = await checked_place(url, self._wishes.private)
@@ -111,10 +111,12 @@ class Fetcher:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def _judged(self, place: Place, url: str, status: int, answer: tuple[httpx.Headers, bytes]) -> Answer:
+    def _judged(
+        self, place: CheckedAddress, url: str, status: int, answer: tuple[httpx.Headers, bytes]
+    ) -> FetchedAnswer:
         headers, body = answer
         if status == 200:
-            return Answer(body, url, headers.get("content-type", "").lower())
+            return FetchedAnswer(body, url, headers.get("content-type", "").lower())
         if status in LATER:
             after_s = patience(headers.get("retry-after", ""), time.time())
             if after_s is not None:
@@ -122,7 +124,7 @@ class Fetcher:
             raise CrawlLater(f"{place.host} answers {status}", after_s)
         raise CrawlFailed(f"{place.host} answers {status}")
 
-    async def _ask(self, place: Place, bytes_max: int, cut: bool = False) -> tuple[int, httpx.Headers, bytes]:
+    async def _ask(self, place: CheckedAddress, bytes_max: int, cut: bool = False) -> tuple[int, httpx.Headers, bytes]:
         headers = {"Host": place.parts.netloc, "User-Agent": self._wishes.agent, "Accept": "*/*"}
         headers["Accept-Encoding"] = PACKED
         request = self._client.build_request("GET", place.url, headers=headers, extensions={"sni_hostname": place.host})
@@ -142,7 +144,7 @@ class Fetcher:
         except httpx.HTTPError as error:
             raise CrawlLater(f"{place.host} does not answer: {type(error).__name__} {error}".rstrip()) from None
 
-    async def _robots_of(self, place: Place) -> RobotFileParser:
+    async def _robots_of(self, place: CheckedAddress) -> RobotFileParser:
         async with self._learning.setdefault(place.origin, asyncio.Lock()):
             now = asyncio.get_running_loop().time()
             known = self._robots.get(place.origin)
@@ -153,7 +155,7 @@ class Fetcher:
         self._learning.pop(place.origin, None)
         return known[1]
 
-    async def _learn(self, place: Place) -> RobotFileParser:
+    async def _learn(self, place: CheckedAddress) -> RobotFileParser:
         """robots.txt of an origin. None is leave to all; one that cannot be read now may forbid all, so we wait."""
         url, robots = f"{place.origin}/robots.txt", RobotFileParser()
         for _ in range(REDIRECTS_MAX + 1):

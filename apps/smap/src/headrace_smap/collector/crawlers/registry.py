@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from headrace.errors import CallerError
 from headrace_smap.collector.crawlers.feed import open_feed
 from headrace_smap.collector.crawlers.kit import CrawlKit
-from headrace_smap.collector.crawlers.polite_fetcher import Fetcher
+from headrace_smap.collector.crawlers.polite_fetcher import PoliteFetcher
 from headrace_smap.collector.crawlers.simulated import open_simulated
 from headrace_smap.collector.tasks import Crawler, CrawlFailed
 from headrace_smap.collector.wishes import EVERY_OTHER, Choice, CrawlWishes
@@ -23,7 +23,7 @@ class Crawlers:
 
     def __init__(self, wishes: CrawlWishes, shipped: Mapping[str, Open] = SHIPPED) -> None:
         self._wishes, self._shipped = wishes, shipped
-        self._kit = CrawlKit(wishes, Fetcher(wishes))
+        self._kit = CrawlKit(wishes, PoliteFetcher(wishes))
         self._open: dict[Choice, Crawler] = {}
 
     def check(self) -> None:

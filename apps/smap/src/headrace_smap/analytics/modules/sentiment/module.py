@@ -16,7 +16,7 @@ from headrace_smap.analytics.modules.drafts import (
     Sentence,
 )
 from headrace_smap.analytics.modules.intent import SUPPORT
-from headrace_smap.analytics.modules.pipelines import Options
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.sentiment.rules import clause_strength, strength_of
 
 _ALPHA = 15.0
@@ -37,7 +37,7 @@ def labelled(score: float) -> str:
     return NEGATIVE if score <= -LABEL_FROM else NEUTRAL
 
 
-def sentiment(options: Options) -> Module:
+def sentiment(options: ModuleOptions) -> Module:
     """A model if one is named, rules otherwise."""
     if options.sentiment_model is None:
         return Sentiment(options)
@@ -53,7 +53,7 @@ class Sentiment:
     version = "1"
     needs = ("prepare",)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ModuleOptions) -> None:
         del options
 
     def warm(self) -> None:

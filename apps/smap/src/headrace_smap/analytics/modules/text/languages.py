@@ -46,7 +46,7 @@ class Votes(NamedTuple):
     surely: int = 0
 
 
-class Kind(IntEnum):
+class WordKind(IntEnum):
     """What one word can say."""
 
     SILENT = 0
@@ -74,27 +74,27 @@ def _bare() -> frozenset[str]:
 @lru_cache(maxsize=30_000)
 def _kind(word: str) -> int:
     if not word[0].isalpha():
-        return Kind.SILENT.value
+        return WordKind.SILENT.value
     if not _LATIN.search(word):
-        return Kind.FOREIGN.value
+        return WordKind.FOREIGN.value
     letters = set(word)
     if letters & _ONLY_VIETNAMESE:
-        return Kind.SURELY.value
+        return WordKind.SURELY.value
     if letters & MARKED:
-        return (Kind.MARKED if _SYLLABLE.fullmatch(folded(word)) else Kind.LETTERS).value
+        return (WordKind.MARKED if _SYLLABLE.fullmatch(folded(word)) else WordKind.LETTERS).value
     return _unmarked_kind(word).value
 
 
-def _unmarked_kind(word: str) -> Kind:
+def _unmarked_kind(word: str) -> WordKind:
     if word in _english():
-        return Kind.ENGLISH
+        return WordKind.ENGLISH
     if word in _bare():
-        return Kind.BARE
+        return WordKind.BARE
     if _SYLLABLE.fullmatch(word):
-        return Kind.SYLLABIC
+        return WordKind.SYLLABIC
     if is_english(word):
-        return Kind.JUDGED
-    return Kind.ENDED if word.endswith(_SUFFIXES) else Kind.LETTERS
+        return WordKind.JUDGED
+    return WordKind.ENDED if word.endswith(_SUFFIXES) else WordKind.LETTERS
 
 
 def votes(words: Sequence[str]) -> Votes:
