@@ -96,8 +96,10 @@ def test_a_name_that_is_not_there_is_refused_by_name() -> None:
     assert "Bus" in dir(headrace.ports)
 
 
-def test_naming_the_ports_loads_nothing_else() -> None:
-    check = "import sys, headrace.ports; assert not [m for m in sys.modules if m.startswith('headrace.core')]"
+@pytest.mark.parametrize("module", ["headrace.ports", "headrace.tables"])
+def test_naming_a_module_loads_nothing_else(module: str) -> None:
+    loaded = "[m for m in sys.modules if m.startswith(('headrace.core', 'headrace.runtime'))]"
+    check = f"import sys, {module}; assert not {loaded}"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

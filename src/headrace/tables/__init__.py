@@ -3,8 +3,8 @@
     shop = headrace.tables.Statements("shop")
     async with headrace.connect(url, tables=shop) as engine, engine.transaction() as tx: ...
 
-For an application with connections of its own there are the texts of statements, and Python's values as SQLite holds
-them.
+`RequestKeys` keeps requests with an Idempotency-Key there. For an application with connections of its own there are the
+texts of statements, and Python's values as SQLite holds them. Names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -12,41 +12,38 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headrace.core.sqlite_values import python_rows as python_rows
-from headrace.core.sqlite_values import stored as stored
-from headrace.core.sqlite_values import stored_values as stored_values
-from headrace.core.sqlite_values import time_text as time_text
-from headrace.core.units import Row as Row
-from headrace.runtime.unit_of_work import Opened as Opened
-from headrace.runtime.unit_of_work import Ran as Ran
-from headrace.runtime.unit_of_work import UnitOfWork as UnitOfWork
-from headrace.tables.statements import Statements as Statements
-from headrace.tables.statements import driver_text as driver_text
-from headrace.tables.statements import named_statements as named_statements
-
 if TYPE_CHECKING:
+    from headrace.core.sqlite_values import python_rows as python_rows
+    from headrace.core.sqlite_values import stored as stored
+    from headrace.core.sqlite_values import stored_values as stored_values
+    from headrace.core.sqlite_values import time_text as time_text
+    from headrace.core.units import Row as Row
+    from headrace.runtime.unit_of_work import Opened as Opened
+    from headrace.runtime.unit_of_work import Ran as Ran
+    from headrace.runtime.unit_of_work import UnitOfWork as UnitOfWork
     from headrace.tables.request_keys import REQUEST_KEYS as REQUEST_KEYS
     from headrace.tables.request_keys import RequestKeys as RequestKeys
+    from headrace.tables.statements import Statements as Statements
+    from headrace.tables.statements import driver_text as driver_text
+    from headrace.tables.statements import named_statements as named_statements
 
-__all__ = [
-    "REQUEST_KEYS",
-    "RequestKeys",
-    "Statements",
-    "UnitOfWork",
-    "Ran",
-    "Opened",
-    "Row",
-    "named_statements",
-    "driver_text",
-    "stored",
-    "stored_values",
-    "time_text",
-    "python_rows",
-]
+_NAMES = {
+    "headrace.tables.statements": ("Statements", "named_statements", "driver_text"),
+    "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
+    "headrace.core.units": ("Row",),
+    "headrace.core.sqlite_values": ("stored", "stored_values", "time_text", "python_rows"),
+    "headrace.tables.request_keys": ("RequestKeys", "REQUEST_KEYS"),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    # They need the HTTP kit, which is an extra.
-    if name in ("REQUEST_KEYS", "RequestKeys"):
-        return getattr(importlib.import_module("headrace.tables.request_keys"), name)
-    raise AttributeError(f"module 'headrace.tables' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace.tables' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
