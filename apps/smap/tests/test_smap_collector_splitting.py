@@ -162,7 +162,7 @@ def test_crawlers_are_chosen_per_platform() -> None:
         {"SMAP_CRAWLERS": "tiktok"},
         {"SMAP_CRAWLERS": "tiktok="},
         {"SMAP_PLATFORMS": "a/b"},
-        {"SMAP_CRAWL_PRIVATE": "yes"},
+        {"SMAP_CRAWL_PRIVATE": "perhaps"},
         {"SMAP_CRAWL_LANES": "0"},
         {"SMAP_CRAWL_INTERVAL_S": "-1"},
     ],

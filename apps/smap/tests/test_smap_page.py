@@ -14,7 +14,6 @@ from pages import ROOT, Reader
 from headrace_smap.database import STATEMENTS
 
 PAGE = "docs/smap.md"
-SETTING = re.compile(r"\bSMAP_[A-Z0-9_]*[A-Z0-9]\b")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -46,14 +45,6 @@ def test_the_columns_that_the_page_names_are_there(table: str, dialect: str) -> 
     (made,) = [part.text for part in STATEMENTS.migrations(dialect)[0].parts if part.creates == table]
     columns = re.findall(r"^ +([a-z_]+) +(?i:text|int|bigint|real|double|json|time|date|bool)", made, re.MULTILINE)
     assert columns == [name.strip() for name in named[1].split(",")]
-
-
-def test_every_setting_that_is_read_is_on_the_page() -> None:
-    """And no other: one that nobody reads would be set for nothing."""
-    sources = sorted((ROOT / "apps/smap/src/headrace_smap").rglob("*.py"))
-    read = {name for source in sources for name in SETTING.findall(source.read_text("utf-8"))}
-    assert read > {"SMAP_HOME", "SMAP_CRAWL_BACKOFF_S"}
-    assert set(SETTING.findall((ROOT / PAGE).read_text("utf-8"))) == read
 
 
 def test_what_the_commands_of_the_page_leave_is_no_source() -> None:
