@@ -24,38 +24,38 @@ from typing import TYPE_CHECKING, Any
 from headrace.core.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from headrace.http.composing import application as application
+    from headrace.http.asgi_application import application as application
+    from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
+    from headrace.http.cursors import PAGE_MAX as PAGE_MAX
+    from headrace.http.cursors import decode_cursor as decode_cursor
+    from headrace.http.cursors import encode_cursor as encode_cursor
+    from headrace.http.cursors import paged as paged
+    from headrace.http.event_streams import EventStream as EventStream
+    from headrace.http.event_streams import StreamEvent as StreamEvent
+    from headrace.http.event_streams import last_event_id as last_event_id
     from headrace.http.idempotency import Answer as Answer
     from headrace.http.idempotency import Attempt as Attempt
     from headrace.http.idempotency import Begun as Begun
     from headrace.http.idempotency import IdempotencyStore as IdempotencyStore
     from headrace.http.idempotency import MemoryIdempotency as MemoryIdempotency
     from headrace.http.idempotency import seed_of as seed_of
-    from headrace.http.listening import Served as Served
-    from headrace.http.listening import serving as serving
     from headrace.http.options import Check as Check
     from headrace.http.options import Limits as Limits
     from headrace.http.options import Options as Options
     from headrace.http.pages import page as page
-    from headrace.http.paging import PAGE_DEFAULT as PAGE_DEFAULT
-    from headrace.http.paging import PAGE_MAX as PAGE_MAX
-    from headrace.http.paging import decode_cursor as decode_cursor
-    from headrace.http.paging import encode_cursor as encode_cursor
-    from headrace.http.paging import paged as paged
     from headrace.http.problems import Problem as Problem
-    from headrace.http.streaming import EventStream as EventStream
-    from headrace.http.streaming import StreamEvent as StreamEvent
-    from headrace.http.streaming import last_event_id as last_event_id
+    from headrace.http.server import Served as Served
+    from headrace.http.server import serving as serving
 
 _NAMES = {
-    "composing": ("application",),
+    "asgi_application": ("application",),
     "idempotency": ("Answer", "Attempt", "Begun", "IdempotencyStore", "MemoryIdempotency", "seed_of"),
     "options": ("Check", "Limits", "Options"),
     "pages": ("page",),
-    "paging": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
+    "cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
     "problems": ("Problem",),
-    "listening": ("Served", "serving"),
-    "streaming": ("EventStream", "StreamEvent", "last_event_id"),
+    "server": ("Served", "serving"),
+    "event_streams": ("EventStream", "StreamEvent", "last_event_id"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _EXTRA = {"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"}

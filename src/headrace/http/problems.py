@@ -30,7 +30,7 @@ from headrace.core.errors import (
     StoreFull,
     TooLarge,
 )
-from headrace.http.routing import route_of, routes_of
+from headrace.http.routes import route_of, routes_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2

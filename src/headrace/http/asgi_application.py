@@ -15,15 +15,15 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from headrace.http.describing import Described
-from headrace.http.guarding import Guard, SafeHeaders
+from headrace.http.authentication import Guard, SafeHeaders
+from headrace.http.event_streams import Streams
 from headrace.http.idempotency import Idempotency, MemoryIdempotency
 from headrace.http.limits import Deadline, Intake
-from headrace.http.observing import Observing, observing_routes
+from headrace.http.observability import Observing, observing_routes
+from headrace.http.openapi import Described
 from headrace.http.options import Options
 from headrace.http.problems import Answering, on_http_exception, on_invalid
-from headrace.http.routing import Heads, Routes
-from headrace.http.streaming import Streams
+from headrace.http.routes import Heads, Routes
 
 PREFIX = "/api/v1"
 

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.core.errors import HeadraceError
 from headrace.http.problems import Problem, later
-from headrace.http.routing import route_of
+from headrace.http.routes import route_of
 
 RETRY_MS = 2_000
 BEAT_S = 15.0
