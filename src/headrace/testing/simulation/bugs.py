@@ -264,11 +264,6 @@ BUGS: dict[str, Bug] = {
     "missed_moments_forgotten": Bug(
         "moments at which no worker ran are not made up for", Parts(store=scheduling(ForgetsMissed))
     ),
-    "clock_set_back_unnoticed": Bug(
-        "a schedule that was declared by a clock that was ahead waits for it",
-        Parts(changed("schedules_due", "OR handled_ms > :now_ms + :ahead_ms", "OR :now_ms + :ahead_ms < 0")),
-    ),
-    "outage_spends_attempts": Bug("an outage of a sink spends attempts", Parts(worker=ImpatientWorker)),
     "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
     "tally_folded_twice": Bug(
         "an ended chunk is folded into its stage twice",

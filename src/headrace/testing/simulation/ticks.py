@@ -1,7 +1,8 @@
 """A flow that is submitted by the clock, in some of the worlds, and what must be true of its fires at the end.
 
 S1: every fire is a moment of the timetable. S2: a fire that says it submitted a job and its job are there together, and
-no moment has two. S3: once faults have healed, every moment since the declaration has its fire.
+no moment has two. S3: every moment has its fire once faults have healed: all since the declaration, or if clocks were
+wrong all since they are right, because what a clock has jumped over has not been.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headrace.runtime.flow import Flow
 from headrace.testing.simulation.history import History
 
 NAME = "ticking"
-SHARE = 4
+SHARE = 8
 LATE_S = 3.0
 """How long after its moment a fire may be missing in a healthy world: a look a second, the jitter, the wire."""
 
@@ -41,7 +42,7 @@ class Ticks:
     def __init__(self, seed: int, surroundings: Surroundings) -> None:
         chance = Random(f"ticks {seed}")
         self.flow = Flow(NAME)
-        self.declared_at: float | None = None
+        self._promised_at: float | None = None
         self._every_s = chance.choice((2, 3, 5))
         takes_s = chance.choice((0.0, 0.1, 0.3))
 
@@ -59,7 +60,11 @@ class Ticks:
 
     def declared(self, wall: float) -> None:
         """The store has the schedule since this moment of the true clock, or an earlier one."""
-        self.declared_at = wall if self.declared_at is None else self.declared_at
+        self._promised_at = wall if self._promised_at is None else self._promised_at
+
+    def set_right(self, wall: float) -> None:
+        """All clocks are right from now on; a look later every worker goes by them."""
+        self._promised_at = wall + LATE_S
 
     def check(self, connection: apsw.Connection, history: History, wall: float) -> None:
         """Look at all fires and all jobs of the schedule, when the true clock says `wall`."""
@@ -76,9 +81,9 @@ class Ticks:
         jobs = {str(job): str(key) for job, key in connection.execute(JOBS, (NAME,)).fetchall()}
         for job in sorted(fired.items() ^ jobs.items()):
             history.found("S2", "a fire without its job, or a job without its fire", job)
-        if self.declared_at is None:
+        if self._promised_at is None:
             return
-        first, last = int(self.declared_at * 1_000), int((wall - LATE_S) * 1_000)
+        first, last = int(self._promised_at * 1_000), int((wall - LATE_S) * 1_000)
         known = {int(str(moment)) for moment, _, _ in rows}
         missing = [moment for moment in range(first // step_ms * step_ms, last, step_ms) if moment > first]
         for moment in missing:

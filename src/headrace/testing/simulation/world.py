@@ -39,7 +39,7 @@ from headrace.testing.witness import Witness
 HOLD_S = 2.0
 CHAOS_S = 12.0
 HEAL_S = 120.0
-TICK_ON_S = 6.0
+TICK_ON_S = 9.0
 ALONE_S = 15.0
 WORKERS_MAX = 4
 LOOK_EVERY = 4
@@ -208,6 +208,8 @@ class World:
             return
         for member in self.members:
             member.clock.skew_s = 0.0
+        if "skew" in self.faults.rates:
+            self.ticks.set_right(self.clock.wall())
         await asyncio.sleep(TICK_ON_S)
         self.ticks.check(self.database.connection, self.history, self.clock.wall())
 
