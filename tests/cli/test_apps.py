@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -56,8 +57,7 @@ def test_an_application_is_listed_with_its_sentence_and_not_imported(
     install("plants", "plantsapp", GOOD + "\nraise SystemError('imported')\n")
     done = headrace_command("--help")
     assert done.returncode == 0, done.stderr
-    assert "plants   Grow plants in rows." in done.stdout
-    assert "silver   Stock-market silver layer" in done.stdout
+    assert re.search(r"plants +Grow plants in rows\.", done.stdout)
     assert "plantsapp" not in sys.modules
 
 
@@ -71,7 +71,8 @@ def test_a_broken_application_says_so_and_spoils_no_other(
 ) -> None:
     install("plants", "brokenapp", "import nowhere_to_be_found\n")
     install("stones", "absentapp", GOOD.replace("plants", "stones"), attribute="nothing")
-    assert "plants   Commands of the application plants." in headrace_command("--help").stdout
+    install("trees", "treesapp", GOOD.replace("plants", "trees"))
+    assert re.search(r"plants +Commands of the application plants\.", headrace_command("--help").stdout)
     done = headrace_command("plants", "water")
     assert done.returncode == 1
     assert "nowhere_to_be_found" in done.stderr
@@ -79,10 +80,10 @@ def test_a_broken_application_says_so_and_spoils_no_other(
     assert "Traceback" not in done.stderr
     assert "Traceback" in headrace_command("--debug", "plants", "water").stderr
     assert "cannot be loaded" in headrace_command("stones", "water").stderr
-    assert headrace_command("silver", "rules").returncode == 0
+    assert headrace_command("trees", "water").returncode == 0
     # As completion does, which asks for everything at once.
     groups = {group.typer_instance.info.name for group in build(None).registered_groups}
-    assert {"jobs", "silver"} <= groups
+    assert {"jobs", "trees"} <= groups
     assert not groups & {"plants", "stones"}
 
 
@@ -91,8 +92,7 @@ def test_an_application_cannot_take_the_name_of_a_command(install: Callable[...,
     install("plants", "firstapp", GOOD)
     install("plants", "secondapp", GOOD)
     found = installed(COMMANDS)
-    assert [app.name for app in found] == ["plants", "silver", "smap"]
-    assert found[0].entry.module == "firstapp"
+    assert [app.entry.module for app in found if app.name in ("jobs", "plants")] == ["firstapp"]
 
 
 def test_other_commands_do_not_even_look_for_applications() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,10 @@ def test_the_doctor_says_what_is_missing(silver: Silver, silver_url: str) -> Non
     ask(silver_url, "CREATE TABLE other (id INTEGER)")
     (check,) = silver("doctor", code=1)["checks"]
     assert (check["state"], check["hint"]) == ("bad", "headrace silver init")
+
+
+def test_silver_is_listed_among_the_commands(headrace_command: Command) -> None:
+    assert re.search(r"silver +Stock-market silver layer", headrace_command("--help").stdout)
 
 
 def test_the_rules_are_listed(headrace_command: Command) -> None:

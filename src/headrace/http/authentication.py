@@ -1,4 +1,4 @@
-"""Who may come in, and what a browser may do with the answer.
+"""Authentication, and what a browser may do with the answer.
 
 Three doors. The *name* under which the service is addressed: on loopback a web page could reach it by a name of its own
 that leads to 127.0.0.1, so unknown names are refused. The *key*, if there is one: `Authorization: Bearer`, `X-API-Key`,
