@@ -10,6 +10,7 @@ import pytest
 import test_postgres_choreography as choreography
 import test_postgres_contracts as contracts
 import test_postgres_lost_answers as lost_answers
+import test_postgres_schedules as schedules
 import test_postgres_sinks as sinks
 from postgres_databases import emptied
 
@@ -47,6 +48,10 @@ class TestPostgres15Store(
 
 
 class TestPostgres15Choreography(On15, choreography.TestPostgresChoreography):
+    pass
+
+
+class TestPostgres15Schedules(On15, schedules.TestPostgresSchedules):
     pass
 
 
