@@ -33,6 +33,7 @@ from smap_raw import BATCH, PROJECT, Stored
 
 from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
+from headrace.services import log_to_stderr
 from headrace.testing import rig
 from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.modules import NAMES
@@ -42,7 +43,6 @@ from headrace_smap.blobs import Blobs
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
-from headrace_smap.logging import to_stderr
 from headrace_smap.settings import Settings, load
 from headrace_smap.world import World, open_world
 
@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=20_000, help="posts")
     parser.add_argument("--rounds", type=int, default=3, help="of each comparison; the best counts")
     arguments = parser.parse_args()
-    to_stderr()
+    log_to_stderr()
     stored = stored_posts(max(BATCH, arguments.n))
     with ExitStack() as stack:
         postgres, redis = (stack.enter_context(rig.new_server(name)) for name in ("postgres", "redis"))

@@ -35,8 +35,6 @@ FOLDER_FILES_MAX = 20
 # Modules of applications that are named by what they do: the ground floor takes their work over.
 GERUNDS = {
     "apps/smap/src/headrace_smap/project/scheduling.py",
-    "apps/smap/src/headrace_smap/serving.py",
-    "apps/smap/src/headrace_smap/upping.py",
 }
 NO_GERUNDS = {"logging", "nothing"}
 # Class names that stand for several things. This list only shrinks.
@@ -44,7 +42,6 @@ DOUBLED = [
     "Batch",
     "Bells",
     "Charge",
-    "Child",
     "Database",
     "Effect",
     "Intake",
@@ -53,19 +50,14 @@ DOUBLED = [
     "Parts",
     "Place",
     "Ready",
-    "Receipt",
     "Refused",
     "Relay",
     "Scheduler",
-    "Service",
     "Session",
     "Settings",
     "Sink",
-    "Stopped",
     "Streams",
     "Surroundings",
-    "Talk",
-    "Turn",
     "Worker",
     "World",
 ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from headrace.cli.failures import Exit as Exit
     from headrace.cli.frames import frame_commands as frame_commands
     from headrace.cli.frames import main as main
+    from headrace.cli.frames import service_commands as service_commands
+    from headrace.cli.frames import tell as tell
     from headrace.cli.lists import Column as Column
     from headrace.cli.lists import print_list as print_list
     from headrace.cli.receipts import answer_receipt as answer_receipt
@@ -39,7 +41,7 @@ _NAMES = {
     "headrace.core.checks": ("Check", "bad", "fine", "warning"),
     "headrace.cli.doctor": ("answer_checks",),
     "headrace.cli.receipts": ("answer_receipt",),
-    "headrace.cli.frames": ("frame_commands", "main"),
+    "headrace.cli.frames": ("frame_commands", "main", "service_commands", "tell"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

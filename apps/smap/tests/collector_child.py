@@ -6,8 +6,7 @@ import asyncio
 import os
 from functools import partial
 
-from headrace_smap.serving import run
-from headrace_smap.settings import load
+from headrace_smap.frame import FRAME
 
 if __name__ == "__main__":
-    asyncio.run(run("collector", load(os.environ, http_port=0), partial(print, flush=True)))
+    asyncio.run(FRAME.serve("collector", os.environ, 0, partial(print, flush=True)))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 
-from headrace_smap.logging import to_stderr
-from headrace_smap.serving import run
-from headrace_smap.settings import load
+from headrace.services import log_to_stderr
+from headrace_smap.frame import FRAME
 
 if __name__ == "__main__":
-    to_stderr()
-    asyncio.run(run("project", load(os.environ), lambda line: print(line, flush=True)))
+    log_to_stderr()
+    asyncio.run(FRAME.serve("project", os.environ, None, lambda line: print(line, flush=True)))

@@ -12,13 +12,14 @@ import httpx
 import pytest
 from waiting import eventually
 
+from headrace.services import serving
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.analytics.service import rerun
 from headrace_smap.count.keeper import keeping
+from headrace_smap.frame import NAME, NAMES, service_of
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.report_content import gather
-from headrace_smap.serving import NAMES, serving_one
 from headrace_smap.settings import Settings
 from headrace_smap.world import World, open_world
 
@@ -40,7 +41,8 @@ async def all_four(settings: Settings) -> AsyncIterator[tuple[World, str]]:
     async with AsyncExitStack() as stack:
         world = await stack.enter_async_context(open_world(settings))
         await stack.enter_async_context(keeping(world, stop))
-        urls = [(await stack.enter_async_context(serving_one(name, world, stop))).url for name in NAMES]
+        served = [serving(service_of(name, world), world.settings, stop, NAME) for name in NAMES]
+        urls = [(await stack.enter_async_context(one)).url for one in served]
         yield world, urls[0]
 
 

@@ -21,8 +21,7 @@ from waiting import eventually
 import headrace
 from headrace.errors import OperatorError
 from headrace.testing.rig.redis import RedisServer
-from headrace_smap.count.reconciler import Reconciler
-from headrace_smap.count.reconciler_lease import LEASE, Turn
+from headrace_smap.count.reconciler import LEASE, Reconciler
 from headrace_smap.count.remembered import REMEMBERED_MAX
 from headrace_smap.envelope import completed_id
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
@@ -252,14 +251,6 @@ class Stubborn(MemoryLedger):
 
 async def test_a_restart_in_the_middle_of_a_look_is_nobodys_deed() -> None:
     await lives_through_a_lost_moment_while_looking(Reconciler)
-
-
-async def test_one_of_two_reconcilers_works_until_it_leaves(tmp_path: Path) -> None:
-    async with headrace.connect(f"sqlite:///{tmp_path / 'headrace.db'}") as engine:
-        first, second = Turn(engine), Turn(engine)
-        assert [await first.is_ours(), await second.is_ours(), await first.is_ours()] == [True, False, True]
-        await first.give_up()
-        assert [await second.is_ours(), await first.is_ours()] == [True, False]
 
 
 async def test_a_reconciler_runs_until_it_is_stopped(tmp_path: Path) -> None:

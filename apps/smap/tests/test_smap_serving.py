@@ -1,4 +1,4 @@
-"""The frame of the services: what it waits for, and what it refuses at once."""
+"""What insight answers, and tells people."""
 
 from __future__ import annotations
 
@@ -7,52 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx
-import pytest
 import redis.asyncio
 
-from headrace.errors import HeadraceError, OperatorError
-from headrace.ports import Unknown, Unreachable, UnsafeStore
+from headrace.services import serving
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.frame import NAME, service_of
 from headrace_smap.insight.service import InsightService
-from headrace_smap.serving import Stopped, patiently, serving_one
 from headrace_smap.settings import Settings
 from headrace_smap.world import open_world
-
-
-@pytest.mark.parametrize("kind", [Unreachable, Unknown])
-async def test_a_server_that_is_not_up_yet_is_waited_for(kind: type[HeadraceError]) -> None:
-    calls: list[int] = []
-
-    async def work() -> str:
-        calls.append(1)
-        if len(calls) < 2:
-            raise kind("not yet")
-        return "up"
-
-    assert await patiently(work, 60, asyncio.Event()) == "up"
-    with pytest.raises(kind):
-        calls.clear()
-        await patiently(work, 0, asyncio.Event())
-
-
-@pytest.mark.parametrize("kind", [OperatorError, UnsafeStore])
-async def test_a_server_that_is_set_up_wrongly_is_refused_at_once(kind: type[HeadraceError]) -> None:
-    async def work() -> None:
-        raise kind("it evicts")
-
-    with pytest.raises(kind):
-        await asyncio.wait_for(patiently(work, 60, asyncio.Event()), 5)
-
-
-async def test_a_stop_ends_the_waiting() -> None:
-    stop = asyncio.Event()
-
-    async def work() -> None:
-        stop.set()
-        raise Unreachable("for ever")
-
-    with pytest.raises(Stopped):
-        await patiently(work, 60, stop)
 
 
 async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_the_line(
@@ -78,7 +40,7 @@ async def test_insight_answers_for_progress_too(embedded: Settings) -> None:
     async with open_world(replace(embedded, http_port=0)) as world:
         await Accountant(world).open("p")
         async with (
-            serving_one("insight", world, asyncio.Event()) as ready,
+            serving(service_of("insight", world), world.settings, asyncio.Event(), NAME) as ready,
             httpx.AsyncClient(trust_env=False) as client,
         ):
             known = await client.get(f"{ready.url}/projects/p/progress")

@@ -12,7 +12,7 @@ import pytest
 from smap_processes import Running, Town, town
 from waiting import until
 
-from headrace_smap.upping import report_url
+from headrace_smap.frame import report_url
 
 UP_S_MAX = 180.0
 ORDER = {"keywords": ["VF3"], "name": "found again"}

@@ -65,7 +65,7 @@ def test_up_ends_with_words_if_a_port_is_taken(number: int, place: Town, tmp_pat
         name = ("project", "collector", "analytics", "insight")[number]
         assert f"smap {name} cannot listen on 127.0.0.1 port {first + number}" in said
         assert "SMAP_HTTP_PORT" in said
-        assert "again in" not in said
+        assert "another one starts" not in said
 
 
 def test_a_project_links_to_its_report_in_the_other_service(place: Town, tmp_path: Path) -> None:
@@ -93,6 +93,10 @@ def test_a_port_that_is_taken_after_a_death_is_waited_for(place: Town, tmp_path:
             return None
 
     with closing(until(taken, "its port is free")):
-        until(lambda: "analytics ended with 1; again in" in said_by(tmp_path), "it cannot come back yet", UP_S_MAX)
+        until(
+            lambda: "ended with exit code 1; another one starts" in said_by(tmp_path),
+            "it cannot come back yet",
+            UP_S_MAX,
+        )
     until(lambda: sum("analytics is ready at" in line for line in up.lines) == 2, "it is there again", UP_S_MAX)
     assert up.stop() == 0

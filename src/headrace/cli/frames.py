@@ -19,21 +19,26 @@ from headrace.cli.doctor import answer_checks
 from headrace.cli.session import Session, of
 from headrace.services.frame import Frame, Talk
 from headrace.services.log_lines import log_to_stderr
-from headrace.services.service import HttpSettings
+from headrace.services.service import PORT_MAX
 from headrace.services.settings import declared, help_of
 
 Register = Callable[[typer.Typer], None]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535)]
 
 
 def frame_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
-    """Add the commands of a frame to a tree."""
-    for name in frame.services:
-        tree.command(name, help=_sentence(frame, name))(_serving(frame, name))
+    """Add the commands of a frame to a tree: those of its services, `up`, `doctor` and `settings`."""
+    service_commands(tree, frame)
 
     @tree.command(help="Run everything, each service in processes of its own, until Ctrl-C.")
     def up(context: typer.Context) -> int:
         return asyncio.run(frame.up(os.environ, Talk(of(context).say, tell)))
+
+
+def service_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
+    """Without `up`: for an application that runs all in its own way."""
+    for name, opened in frame.services.items():
+        help_text = opened.__doc__ or f"Run the service {name} until it is told to stop."
+        tree.command(name, help=help_text)(_serving(frame, name))
 
     @tree.command(help="Check settings, parts and services, and say what to do.")
     def doctor(context: typer.Context) -> int:
@@ -71,17 +76,15 @@ def _everywhere(
     context.obj = Session({}, json, debug)
 
 
-def _serving(frame: Frame[Any], name: str) -> Callable[[int | None], None]:
-    def command(port: Port = None) -> None:
+def _serving(frame: Frame[Any], name: str) -> Callable[..., None]:
+    def command(port: Any = None) -> None:
         log_to_stderr()
         asyncio.run(frame.serve(name, os.environ, port, tell))
 
+    where = help_of(frame.settings, frame.prefix, "http_port")
+    option = typer.Option("--port", min=0, max=PORT_MAX, help=where)
+    command.__annotations__ = {"port": Annotated[int | None, option], "return": None}
     return command
-
-
-def _sentence(frame: Frame[Any], name: str) -> str:
-    where = help_of(HttpSettings, frame.prefix, "http_port")
-    return f"Run the service {name} until it is told to stop. --port: {where[0].lower()}{where[1:]}"
 
 
 def _settings(session: Session, frame: Frame[Any]) -> None:

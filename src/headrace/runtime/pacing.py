@@ -11,7 +11,7 @@ from headrace.core.backoff import Backoff
 from headrace.core.errors import HeadraceError
 from headrace.ports.seams import Chance
 from headrace.runtime.observe import Observer
-from headrace.runtime.seams import Seams
+from headrace.runtime.seams import RealChance, Seams
 
 # A server that restarts is back within seconds; at two seconds a pause costs it nothing and its users little.
 SERVER = Backoff(0.05, 2.0)
@@ -25,8 +25,8 @@ class Pauses:
 
     __slots__ = ("_backoff", "_chance", "_failures")
 
-    def __init__(self, chance: Chance, backoff: Backoff = SERVER) -> None:
-        self._chance, self._backoff, self._failures = chance, backoff, 0
+    def __init__(self, chance: Chance | None = None, backoff: Backoff = SERVER) -> None:
+        self._chance, self._backoff, self._failures = chance or RealChance(), backoff, 0
 
     def next_s(self) -> float:
         """Something failed once more: how long to wait."""

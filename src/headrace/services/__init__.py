@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.services.leadership import Term as Term
     from headrace.services.leadership import leader as leader
     from headrace.services.log_lines import log_to_stderr as log_to_stderr
+    from headrace.services.service import Asked as Asked
     from headrace.services.service import HttpSettings as HttpSettings
     from headrace.services.service import Part as Part
     from headrace.services.service import Ready as Ready
@@ -30,17 +31,19 @@ if TYPE_CHECKING:
     from headrace.services.settings import read as read
     from headrace.services.settings import setting as setting
     from headrace.services.settings import table as table
+    from headrace.services.settings import whole_environment as whole_environment
+    from headrace.services.signals import Stopped as Stopped
     from headrace.services.signals import patiently as patiently
     from headrace.services.signals import rest as rest
     from headrace.services.signals import stopping as stopping
 
 _NAMES = {
-    "services.service": ("HttpSettings", "Part", "Ready", "Service", "serving"),
+    "services.service": ("Asked", "HttpSettings", "Part", "Ready", "Service", "serving"),
     "services.frame": ("Frame", "Talk"),
-    "services.settings": ("Sources", "read", "setting", "table"),
+    "services.settings": ("Sources", "read", "setting", "table", "whole_environment"),
     "services.leadership": ("NamedLease", "Term", "leader"),
     "services.causes": ("bare_errors",),
-    "services.signals": ("patiently", "rest", "stopping"),
+    "services.signals": ("Stopped", "patiently", "rest", "stopping"),
     "services.log_lines": ("log_to_stderr",),
     "runtime.programs": ("Program", "worker_program"),
     "runtime.pacing": ("Pauses",),

@@ -81,7 +81,7 @@ class Frame(Generic[S]):
     async def up(self, environment: Mapping[str, str], talk: Talk) -> int:
         """All services, and the programs beside them, until a signal; the exit code."""
         settings = self.load(environment)
-        programs = [self._program(name, port, environment, talk) for name, port in self._ports(settings).items()]
+        programs = [self._program(name, port, environment, talk) for name, port in self.ports_of(settings).items()]
         plan = Plan(
             (*programs, *self.programs(settings, environment)),
             hold_s=HOLD_S,
@@ -117,7 +117,7 @@ class Frame(Generic[S]):
         command = (sys.executable, *self.start, name, "--port", str(port))
         return Program(f"{self.name} {name}", command, environment, lines=talk.tell)
 
-    def _ports(self, settings: S) -> dict[str, int]:
+    def ports_of(self, settings: S) -> dict[str, int]:
         """Where each listens: at its own port, or side by side from the one that is set; 0 is any for all."""
         first, count = settings.http_port, len(self.services)
         if first is None:
@@ -134,7 +134,7 @@ class Frame(Generic[S]):
             tell(line)
 
     async def _answering(self, settings: S) -> AsyncIterator[Check]:
-        for name, port in self._ports(settings).items():
+        for name, port in self.ports_of(settings).items():
             if port:
                 yield await asyncio.to_thread(_ready_at, f"{self.name} {name}", settings.http_host, port)
 

@@ -58,15 +58,13 @@ class Term:
         return self.ends_at - self.hold_s * MARGIN - self.clock.monotonic()
 
     @property
-    def lost(self) -> ClaimLost | None:
-        """The error of whoever goes on after the lease has ended."""
-        over = self.clock.monotonic() >= self.ends_at
-        return ClaimLost(f"the lease {self.name} is not held any more", self.fence) if over else None
+    def over(self) -> bool:
+        return self.clock.monotonic() >= self.ends_at
 
     def check(self) -> None:
         """Raise `ClaimLost` if the lease has ended; for a loop that computes for long without awaiting."""
-        if (lost := self.lost) is not None:
-            raise lost
+        if self.over:
+            raise ClaimLost(f"the lease {self.name} is not held any more", self.fence)
 
 
 Loop = Callable[[Term], Coroutine[Any, Any, None]]
@@ -188,15 +186,15 @@ def _error(task: asyncio.Future[None], term: Term) -> BaseException | None:
 
 
 class _Fenced(Coroutine[Any, Any, None]):
-    """A coroutine that takes no step after its lease: it gets `ClaimLost` where it waits. Between being cancelled and
-    that moment it may clean up."""
+    """A coroutine that takes no step after its lease: it is cancelled where it waits. What is cancelled earlier, while
+    there is time left, may clean up."""
 
     def __init__(self, inner: Coroutine[Any, Any, None], term: Term) -> None:
         self._inner, self._term = inner, term
 
     def send(self, value: Any) -> Any:
-        lost = self._term.lost
-        return self._inner.send(value) if lost is None else self._inner.throw(lost)
+        # Not an error that a loop might catch and go on after.
+        return self._inner.throw(asyncio.CancelledError()) if self._term.over else self._inner.send(value)
 
     def throw(self, kind: Any, value: BaseException | object = None, traceback: TracebackType | None = None, /) -> Any:
         return self._inner.throw(kind) if value is None else self._inner.throw(kind, value, traceback)

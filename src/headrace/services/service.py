@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -40,6 +40,16 @@ class Part(Protocol):
 
     async def answers(self) -> object:
         """Return if it answers, whatever; raise if it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A part that is asked by a call of its own."""
+
+    call: Callable[[], Awaitable[object]]
+
+    async def answers(self) -> object:
+        return await self.call()
 
 
 class Service:

@@ -27,7 +27,7 @@ from headrace.core.errors import CallerError
 
 T = TypeVar("T")
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-_KEY = "headrace.setting"
+_KEY, _WHOLE = "headrace.setting", "headrace.environment"
 _KINDS: dict[Any, str] = {int: "whole number", float: "number", bool: "switch", Path: "path", str: "text"}
 
 
@@ -105,6 +105,13 @@ def setting(default: T, doc: str, **facts: Any) -> T:
     return made
 
 
+def whole_environment() -> Mapping[str, str]:
+    """A field that holds the environment as it was read: for processes that are started with it, and for parts that
+    have settings of their own."""
+    made: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={_WHOLE: True})
+    return made
+
+
 def read(kind: type[T], sources: Sources) -> T:
     """The settings by precedence; raises `CallerError` with the name of the first that cannot work."""
     known = {one.name: one for one in declared(kind, sources.prefix)}
@@ -113,7 +120,9 @@ def read(kind: type[T], sources: Sources) -> T:
             raise CallerError(
                 f"{sources.file_name} sets {name!r}, which is no setting", f"settings: {', '.join(known)}"
             )
-    return kind(**{name: value for one in known.values() for name, value in _given(one, sources)})
+    given = {name: value for one in known.values() for name, value in _given(one, sources)}
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    return kind(**given, **{each.name: dict(sources.environment) for each in fields if _WHOLE in each.metadata})
 
 
 def declared(kind: type[Any], prefix: str) -> Iterator[Declared]:

@@ -17,10 +17,10 @@ import structlog
 
 from headrace.errors import HeadraceError, OperatorError, suppress_healing
 from headrace.ports import Bus, Delivery, Subscription
+from headrace.services import Pauses, rest
 
 HOLD_S = 60.0
 POLL_S = 1.0
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 FAILED_DELAY_S = 1.0
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[None]]
@@ -65,7 +65,7 @@ class Consumer:
             unsubscribe()
 
     async def _lane(self, consumer: str, stop: asyncio.Event) -> None:
-        pause_s, subscribed = PAUSE_S_MIN, False
+        pauses, subscribed = Pauses(), False
         while not stop.is_set():
             self._bell.clear()
             try:
@@ -78,10 +78,9 @@ class Consumer:
                 if not error.heals:
                     raise
                 log.warning("bus.failing", subscription=self._intake.subscription.name, error=str(error))
-                await rest(stop, pause_s)
-                pause_s = min(PAUSE_S_MAX, pause_s * 2)
+                await rest(stop, pauses.next_s())
                 continue
-            pause_s = PAUSE_S_MIN
+            pauses.reset()
             if received.deliveries:
                 await self._deal_with(received.deliveries, stop)
             else:
@@ -111,7 +110,7 @@ class Consumer:
 
     async def _handled(self, deliveries: Sequence[Delivery], stop: asyncio.Event) -> bool:
         """Call the handler until it works; False if it was stopped before it did."""
-        pause_s = PAUSE_S_MIN
+        pauses = Pauses()
         while True:
             try:
                 await self._intake.handle(deliveries)
@@ -123,8 +122,7 @@ class Consumer:
                 log.warning("batch.failing", subscription=name, messages=len(deliveries), error=str(error))
                 if stop.is_set():
                     return False
-                await rest(stop, pause_s)
-                pause_s = min(PAUSE_S_MAX, pause_s * 2)
+                await rest(stop, pauses.next_s())
 
     async def _failed(self, delivery: Delivery, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"[:500]
@@ -157,13 +155,3 @@ class Consumer:
             yield
         finally:
             renewing.cancel()
-
-
-async def rest(stop: asyncio.Event, seconds: float, bell: asyncio.Event | None = None) -> None:
-    """For so long, or until the stop or the bell."""
-    waits = [asyncio.ensure_future(event.wait()) for event in (stop, bell) if event is not None]
-    try:
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()

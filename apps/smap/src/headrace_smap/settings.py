@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import CallerError
-from headrace.services import HttpSettings, Sources, read, setting
+from headrace.services import HttpSettings, Sources, read, setting, whole_environment
 from headrace_smap.envelope import ANALYTICS_QUEUE
 
 PREFIX = "SMAP_"
@@ -94,7 +94,7 @@ class Settings(HttpSettings):
         without="no link",
         parse=_report_url,
     )
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = whole_environment()
 
     @property
     def engine_url(self) -> str:
@@ -104,5 +104,4 @@ class Settings(HttpSettings):
 
 def load(environment: Mapping[str, str], **given: Any) -> Settings:
     """Settings of the environment, with what a command was given on top."""
-    settings = read(Settings, Sources(PREFIX, environment, given))
-    return replace(settings, seal_idle_s=settings.seal_idle_s or None, environment=dict(environment))
+    return read(Settings, Sources(PREFIX, environment, given))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import headrace
 from headrace.errors import NotFound
 from headrace.ports import Bus
+from headrace.services import Asked, Part
 from headrace_smap.blobs import Blobs, make_directory
 from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import EXCHANGE
@@ -31,6 +32,17 @@ class World:
     blobs: Blobs
     database: Database
     registry: CollectorRegistry
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What `/readyz` and `doctor` ask."""
+        return {
+            "database": Asked(lambda: self.database.rows("answers")),
+            "ledger": Asked(lambda: self.ledger.tally("readyz")),
+            "blobs": self.blobs,
+            # A bus in the store has no answer of its own.
+            "bus": Asked(getattr(self.bus, "answers", self.engine.answers)),
+        }
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import uuid_utils
 
 from headrace.ports import Subscription
+from headrace.services import Service
 from headrace_smap.analytics.analysts import Analysts, ChildAnalysts, ThreadAnalyst
 from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.dead_letters import Letters
@@ -29,14 +30,13 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.http import IdempotencyStore
 
 ROOM_MAX = 1_000
 DELIVERIES_MAX = 100
 """The bus gives a message up only long after we have: we count what we give up."""
 
 
-class AnalyticsService:
+class AnalyticsService(Service):
     """Consumes `data.collected` in `SMAP_WORKERS` lanes, each with up to `SMAP_PREFETCH` messages at a time."""
 
     name = "analytics"
@@ -50,10 +50,6 @@ class AnalyticsService:
         subscription = Subscription(settings.queue, (DATA_COLLECTED,), DELIVERIES_MAX)
         intake = Intake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
         self._consumer = Consumer(world.bus, intake, f"{self.name}-{os.getpid()}")
-
-    @property
-    def idempotency(self) -> IdempotencyStore | None:
-        return None
 
     async def prepare(self) -> None:
         """What is published from now on waits for us, and a failed post has a place to go."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import TypeVar
 
 from headrace.errors import suppress_healing
-from headrace_smap.consumer import rest
+from headrace.services import rest
 from headrace_smap.database import Database
 
 LOOK_S = 1.0

@@ -11,6 +11,7 @@ import structlog
 
 import headrace
 from headrace.ports import Delivery, Subscription
+from headrace.services import Service
 from headrace_smap.collector.crawl import Crawl
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.flow import collect_flow
@@ -27,17 +28,15 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.http import IdempotencyStore
 
 ORDERS_AT_ONCE = 20
 log = structlog.get_logger("smap")
 
 
-class CollectorService:
+class CollectorService(Service):
     """See the package; `run` is for one use."""
 
     name = "collector"
-    idempotency: IdempotencyStore | None = None
 
     def __init__(self, world: World) -> None:
         self._world, wishes = world, read_wishes(world.settings.environment)

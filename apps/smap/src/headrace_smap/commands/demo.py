@@ -12,18 +12,18 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from headrace.commands import Exit, Session, of
+from headrace.commands import Session, answer_receipt, of
 from headrace.errors import NotFound
-from headrace.services import bare_errors
+from headrace.services import bare_errors, log_to_stderr, serving
 
 if TYPE_CHECKING:
     import httpx
@@ -41,7 +41,7 @@ WITNESS = "smap.demo"
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ProjectReceipt:
     """What the demo did."""
 
     project: str
@@ -52,6 +52,26 @@ class Receipt:
     finish_lines: int
     seconds: float
     report: str
+
+    @property
+    def right(self) -> bool:
+        return self.finish_lines == 1 and self.posts == self.analysed + self.errors
+
+    @property
+    def rows(self) -> Mapping[str, object]:
+        return {
+            "posts found": self.posts,
+            "analysed": self.analysed,
+            "failed, and counted": self.errors,
+            "dead letters": self.dead_letters,
+            "finish lines crossed": self.finish_lines,
+            "seconds": f"{self.seconds:,.1f}",
+            "report": self.report,
+        }
+
+    @property
+    def sentence(self) -> str:
+        return "every post is accounted for" if self.right else "the count is not right"
 
 
 class Show(Protocol):
@@ -78,24 +98,23 @@ def demo(
     place = (folder or Path(tempfile.mkdtemp(prefix="headrace-smap-"))).absolute()
     with bare_errors():
         receipt = asyncio.run(_whole(session, place, posts))
-    session.answer(asdict(receipt), lambda console: _show(console, receipt))
+    code = answer_receipt(session, receipt)
     if not (headless or session.json) and sys.stdout.isatty():
         import webbrowser
 
         webbrowser.open(Path(receipt.report).as_uri())
-    return Exit.OK if receipt.finish_lines == 1 and receipt.posts == receipt.analysed + receipt.errors else Exit.FAILED
+    return code
 
 
-async def _whole(session: Session, place: Path, posts: int) -> Receipt:
+async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
     import httpx
 
     from headrace_smap.count.keeper import keeping
-    from headrace_smap.logging import quiet
-    from headrace_smap.serving import NAMES, serving_one
+    from headrace_smap.frame import NAME, NAMES, service_of
     from headrace_smap.settings import load
     from headrace_smap.world import open_world
 
-    quiet()
+    log_to_stderr(logging.ERROR)
     per_task = max(1, round(posts / (len(KEYWORDS) * len(PLATFORMS) * DAYS)))
     crawlers = f"*=simulated:posts={per_task}&page=50&broken=0.01&latency=0.02"
     environment = {**_plain_environment(), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
@@ -106,7 +125,7 @@ async def _whole(session: Session, place: Path, posts: int) -> Receipt:
         await stack.enter_async_context(keeping(world, stop))
         urls = {}
         for name in NAMES:
-            ready = await stack.enter_async_context(serving_one(name, world, stop))
+            ready = await stack.enter_async_context(serving(service_of(name, world), world.settings, stop, NAME))
             urls[name] = ready.url
             session.say(ready.line)
         client = await stack.enter_async_context(httpx.AsyncClient(timeout=30, trust_env=False))
@@ -136,8 +155,6 @@ async def _create(client: httpx.AsyncClient, url: str) -> str:
 
 async def _follow(client: httpx.AsyncClient, url: str, show: Show) -> None:
     """Until the finish line; what does not come to it in time is an error."""
-    from headrace_smap.logging import quiet
-
     before, moved_at = None, time.monotonic()
     async with asyncio.timeout(WAIT_S_MAX):
         while True:
@@ -149,7 +166,7 @@ async def _follow(client: httpx.AsyncClient, url: str, show: Show) -> None:
                 before, moved_at = progress, time.monotonic()
             elif time.monotonic() - moved_at > STALLED_S:
                 # Whatever they wait for, such as room on the disk, they say as a warning.
-                quiet(logging.WARNING)
+                log_to_stderr(logging.WARNING)
             await asyncio.sleep(LOOK_S)
 
 
@@ -166,7 +183,7 @@ async def _witness(world: World) -> int:
         return 0
 
 
-async def _receipt(world: World, project: str, seconds: float, report: Path) -> Receipt:
+async def _receipt(world: World, project: str, seconds: float, report: Path) -> ProjectReceipt:
     from headrace_smap.envelope import ERRORS_QUEUE
     from headrace_smap.insight.report_content import gather
 
@@ -174,7 +191,7 @@ async def _receipt(world: World, project: str, seconds: float, report: Path) -> 
     assert found is not None
     lines = len(await _ends(world, project))
     letters = await world.engine.bus.backlog(ERRORS_QUEUE)
-    return Receipt(
+    return ProjectReceipt(
         project, found.total, found.posts, found.errors, letters.waiting, lines, round(seconds, 2), str(report)
     )
 
@@ -230,21 +247,3 @@ def _bar(session: Session) -> Iterator[Show]:
 def _plain_environment() -> dict[str, str]:
     """Without the servers that the environment may name: this is the embedded form."""
     return {name: value for name, value in os.environ.items() if not name.startswith("SMAP_")}
-
-
-def _show(console: Any, receipt: Receipt) -> None:
-    from headrace.commands import plain_table
-
-    table = plain_table("receipt", "")
-    lines = {
-        "posts found": f"{receipt.posts:,}",
-        "analysed": f"{receipt.analysed:,}",
-        "failed, and counted": f"{receipt.errors:,}",
-        "dead letters": f"{receipt.dead_letters:,}",
-        "finish lines crossed": f"{receipt.finish_lines:,}",
-        "seconds": f"{receipt.seconds:,.1f}",
-        "report": receipt.report,
-    }
-    for name, value in lines.items():
-        table.add_row(name, value)
-    console.print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -273,8 +274,7 @@ def _target(text: str) -> dict[str, str]:
 
 def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
     """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
-    from headrace.services import bare_errors
-    from headrace_smap.logging import quiet
+    from headrace.services import bare_errors, log_to_stderr
     from headrace_smap.project.operations import desk_of
     from headrace_smap.settings import load
     from headrace_smap.world import open_world
@@ -283,6 +283,6 @@ def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = Tr
         async with open_world(load(os.environ), new) as world:
             return await work(desk_of(world))
 
-    quiet()
+    log_to_stderr(logging.ERROR)
     with bare_errors():
         return asyncio.run(whole())

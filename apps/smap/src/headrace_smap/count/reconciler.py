@@ -14,10 +14,9 @@ from datetime import datetime
 import structlog
 
 from headrace.errors import HeadraceError
-from headrace_smap.consumer import rest
+from headrace.services import NamedLease, Term, leader, rest
 from headrace_smap.count.accountant import Accountant, mirror_row
 from headrace_smap.count.completions import utc_now
-from headrace_smap.count.reconciler_lease import Turn
 from headrace_smap.count.reconciler_metrics import Metrics
 from headrace_smap.count.reconciler_rules import (
     NOT_SEALED,
@@ -40,6 +39,8 @@ from headrace_smap.envelope import PROJECT_CHARS_MAX
 from headrace_smap.values import DONE, Standing
 from headrace_smap.world import World
 
+LEASE = "smap/reconciler"
+HOLD_S = 3.0
 MIRROR_MAX = 1_000
 FINISHED_PER_LOOK = 500
 """Finished projects seldom change: beyond this number they take turns."""
@@ -56,22 +57,22 @@ class Reconciler:
         self._memories: dict[str, ReconcilerMemory] = {}
         self._told: Remembered[str] = Remembered()
         self._metrics = Metrics(world.registry)
-        self._turn = Turn(world.engine)
+        self._lease = NamedLease(world.engine.leases, LEASE, HOLD_S)
         self._orphans: list[str] = []
         self._looks = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look every `SMAP_RECONCILE_S` seconds while it is our turn."""
-        try:
+        """Look every `SMAP_RECONCILE_S` seconds while this process leads."""
+
+        async def look_again(_term: Term) -> None:
             while not stop.is_set():
                 try:
-                    if await self._turn.is_ours():
-                        await self.tick()
+                    await self.tick()
                 except HeadraceError as error:
                     log.warning("reconciler.failing", error=str(error), hint=error.hint)
                 await rest(stop, self._settings.reconcile_s)
-        finally:
-            await self._turn.give_up()
+
+        await leader(self._lease, look_again, stop)
 
     async def tick(self) -> None:
         """One look at every project that is unfinished, finished lately, or shown by the ledger."""
@@ -162,7 +163,7 @@ class Reconciler:
         memory.note(view)
         if must_restore(view, memory):
             view = await self._restored(view, memory)
-        if may_be_sealed(view, self._settings.seal_idle_s) and view.seen is not None:
+        if may_be_sealed(view, self._settings.seal_idle_s or None) and view.seen is not None:
             log.warning("project.sealed_idle", project=project, total=view.seen.total)
             view = _with(view, await self._accountant.seal(project, view.seen.total))
         is_open = view.truth.crawling

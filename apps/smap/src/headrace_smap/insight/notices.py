@@ -18,8 +18,8 @@ import structlog
 
 from headrace.errors import HeadraceError
 from headrace.ports import Delivery
+from headrace.services import rest
 from headrace_smap import envelope
-from headrace_smap.consumer import rest
 from headrace_smap.database import Database
 from headrace_smap.envelope import Malformed
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from headrace.ports import Subscription
+from headrace.services import Service
 from headrace_smap.consumer import Consumer, Intake
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregates import Aggregator
@@ -18,10 +19,8 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.http import IdempotencyStore
 
-
-class InsightService:
+class InsightService(Service):
     name = "insight"
 
     def __init__(self, world: World) -> None:
@@ -37,10 +36,6 @@ class InsightService:
             Consumer(world.bus, Intake(results, aggregator.handle, room), "insight"),
             Consumer(world.bus, Intake(ends, self.notifier.handle), "notification"),
         )
-
-    @property
-    def idempotency(self) -> IdempotencyStore | None:
-        return None
 
     async def prepare(self) -> None:
         for consumer in self._consumers:

@@ -18,9 +18,9 @@ from datetime import datetime, timedelta
 import structlog
 
 from headrace.errors import HeadraceError
+from headrace.services import rest
 from headrace_smap.blobs import WrongPath, check_path
 from headrace_smap.collector.blob_names import blob_prefix
-from headrace_smap.consumer import rest
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.project.outbox import held

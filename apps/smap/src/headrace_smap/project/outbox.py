@@ -18,7 +18,7 @@ from prometheus_client import Gauge
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.ports import Event
-from headrace_smap.consumer import rest
+from headrace.services import rest
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row, Step

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from headrace.errors import HeadraceError, NotFound
-from headrace_smap.consumer import rest
+from headrace.services import rest
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from headrace.errors import HeadraceError
-from headrace_smap.consumer import rest
+from headrace.services import Service, rest
 from headrace_smap.count.completions import utc_now
 from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.project.front import front_routes
@@ -21,7 +21,6 @@ from headrace_smap.world import World
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from headrace.http import IdempotencyStore
 
 TIDY_S = 600.0
 ANSWERS_KEPT = timedelta(days=1)
@@ -30,18 +29,15 @@ EVENTS_KEPT = timedelta(days=7)
 log = structlog.get_logger("smap")
 
 
-class ProjectService:
-    """See `serving.Service`."""
+class ProjectService(Service):
+    """Creates, shows, cancels, retries, exports and deletes projects."""
 
     name = "project"
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.desk = desk_of(world)
-
-    @property
-    def idempotency(self) -> IdempotencyStore | None:
-        return self.desk.keys
+        self.idempotency = self.desk.keys
 
     async def prepare(self) -> None:
         """The tables are there; whoever is to hear of projects opens its own subscription."""
