@@ -73,6 +73,17 @@ def test_an_interval_is_counted_from_the_epoch() -> None:
     assert Timetable("P1W").after(0) == 7 * 24 * HOUR_MS
 
 
+def test_an_interval_may_name_its_beginning() -> None:
+    table = Timetable("R/2026-11-16T15:07:30Z/PT6H")
+    begin = ms("2026-11-16T15:07:30")
+    assert table.next(begin - 1, 2) == [begin, begin + 6 * HOUR_MS]
+    assert table.next(begin - 1_000 * HOUR_MS, 1) == [begin]
+    assert table.next(begin, 1) == table.next(begin + HOUR_MS, 1) == [begin + 6 * HOUR_MS]
+    assert table.newest(begin - HOUR_MS, begin + 13 * HOUR_MS, 9) == [begin, begin + 6 * HOUR_MS, begin + 12 * HOUR_MS]
+    local = Timetable("r/2026-11-16T09:00/p1d", "Asia/Ho_Chi_Minh")
+    assert moment_text(local.after(0), local.zone) == "2026-11-16T09:00:00+07:00"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -85,6 +96,9 @@ def test_an_interval_is_counted_from_the_epoch() -> None:
         ("P1M", "not a duration"),
         ("PT0S", "not a duration"),
         ("P400D", "not a duration"),
+        ("R/yesterday/PT6H", "not a point in time"),
+        ("R/2026-11-16T15:00Z/6H", "not a duration"),
+        ("R5/2026-11-16T15:00Z/PT6H", "5 fields"),
     ],
 )
 def test_what_cannot_be_a_timetable_is_refused_with_words(text: str, words: str) -> None:

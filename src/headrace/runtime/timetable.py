@@ -3,7 +3,7 @@
 A timetable is a set of moments, whoever asks and whenever. Summer time is cron's: a time of day that a change of the
 clocks leaves out is the first instant after the gap, and one that comes twice is its first coming. An expression whose
 minute or hour begins with a star means "every so often" and follows real time through the change. Intervals are counted
-from the epoch in UTC, so that they need no beginning of their own.
+from the epoch in UTC, or from a beginning that they name, which is their first moment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INTERVAL_S_MIN, INTERVAL_S_MAX = 1.0, 366 * 86_400.0
 _DURATION = re.compile(
     r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
 )
-_FORMS = 'a cron expression such as "*/5 * * * *", or a duration such as PT5M or P1D'
+_FORMS = 'a cron expression such as "*/5 * * * *", a duration such as PT5M, or R/2026-01-31T09:00Z/P1D'
 _CRON_FIELDS = 5
 _EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
 # Looking back for the newest moments begins here and goes back four times as far each time.
@@ -38,9 +38,14 @@ class Timetable:
     def __init__(self, text: str, tz: str = "UTC") -> None:
         self.zone = zone_of(tz)
         self._text = text.strip()
-        self._interval_ms = _interval_ms(self._text) if self._text[:1].upper() == "P" else 0
-        if not self._interval_ms:
-            _check_cron(self._text)
+        self._interval_ms = self._begin_ms = 0
+        match self._text.upper().split("/"):
+            case [duration] if duration.startswith("P"):
+                self._interval_ms = _interval_ms(duration)
+            case ["R", begin, duration]:
+                self._begin_ms, self._interval_ms = _begin_ms(begin, self.zone), _interval_ms(duration)
+            case _:
+                _check_cron(self._text)
 
     def after(self, moment_ms: int) -> int:
         """The first moment after this one; the end of time if there is none in fifty years."""
@@ -70,7 +75,8 @@ class Timetable:
 
     def _from(self, moment_ms: int) -> Iterator[int]:
         if self._interval_ms:
-            moment = moment_ms // self._interval_ms * self._interval_ms
+            passed = max(-1, (moment_ms - self._begin_ms) // self._interval_ms)
+            moment = self._begin_ms + passed * self._interval_ms
             while True:
                 moment += self._interval_ms
                 yield moment
@@ -106,8 +112,17 @@ def zone_of(tz: str) -> tzinfo:
         raise CallerError(f"there is no time zone {tz!r}", "write one such as Asia/Ho_Chi_Minh or UTC") from None
 
 
+def _begin_ms(text: str, zone: tzinfo) -> int:
+    """The beginning of an interval; one that names no offset is in the schedule's zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise CallerError(f"{text!r} is not a point in time", f"write {_FORMS}") from None
+    return int((at if at.tzinfo is not None else at.replace(tzinfo=zone)).timestamp()) * 1_000
+
+
 def _interval_ms(text: str) -> int:
-    match = _DURATION.fullmatch(text.upper())
+    match = _DURATION.fullmatch(text)
     parts = {unit: int(count) for unit, count in match.groupdict().items() if count} if match else {}
     seconds = timedelta(**parts).total_seconds() if parts else 0.0
     if not INTERVAL_S_MIN <= seconds <= INTERVAL_S_MAX:
