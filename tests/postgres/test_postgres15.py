@@ -5,17 +5,22 @@ All of them, which takes minutes: `postgres15_whole.py`, by `make torture`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
+import test_postgres_caller_transactions as callers
 import test_postgres_choreography as choreography
 import test_postgres_contracts as contracts
 import test_postgres_lost_answers as lost_answers
 import test_postgres_schedules as schedules
 import test_postgres_sinks as sinks
-from postgres_databases import emptied
+import test_postgres_tables as tables
+from postgres_databases import TEMPLATE, emptied
 
 from headrace.testing.contracts import InspectorContract
 from headrace.testing.contracts.redriving import RedrivingContract
+from headrace.testing.contracts.stopping import StoppingContract
 from headrace.testing.contracts.submitting import SubmittingContract
 from headrace.testing.contracts.wandering import WanderingContract
 from headrace.testing.rig.postgres import PostgresServer
@@ -41,6 +46,7 @@ class TestPostgres15Store(
     contracts.OpenHandles,
     SubmittingContract,
     RedrivingContract,
+    StoppingContract,
     WanderingContract,
     InspectorContract,
 ):
@@ -66,6 +72,15 @@ def postgres_url(one_database15: str) -> str:
 
 far, line = lost_answers.far, lost_answers.line
 test_a_lost_claim_is_granted_again = lost_answers.test_a_claim_whose_reply_is_lost_is_granted_again_under_its_fence
+test_a_key_means_the_same_job = callers.test_of_two_at_once_under_one_key_one_makes_the_job
+
+
+class TestPostgres15Tables(tables.TestPostgresTables):
+    @pytest.fixture
+    def postgres_url(self, postgres15: PostgresServer) -> Iterator[str]:
+        """A database of its own: units work on tables that nobody empties."""
+        with postgres15.database(TEMPLATE) as url:
+            yield url
 
 
 def test_every_function_of_the_schema_was_called_on_15(postgres15: PostgresServer, one_database15: str) -> None:
