@@ -8,15 +8,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from runtime_bench import Bench
+from runtime_bench import QUICK, Bench
 
 import headrace
-from headrace.core.errors import InvalidFlow
-from headrace.core.outcomes import Dead, Done
+from headrace.core.errors import HeadraceError, InvalidFlow
+from headrace.core.outcomes import Dead, Done, Retry, Snooze
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState, Tally
 from headrace.runtime.context import Context, Out
 from headrace.runtime.flow import Flow
+from headrace.runtime.worker import Worker
 
 ONCE = RetryPolicy(attempts_max=1)
 
@@ -256,3 +257,76 @@ class Yielding:
 def test_what_cannot_be_a_handler_is_refused_at_once(handler: Any) -> None:
     with pytest.raises(InvalidFlow):
         Flow("digest").stage(name="read")(handler)
+
+
+class NoAddress(Dead):
+    """A subclass that leaves its parent's fields away."""
+
+    def __init__(self, who: int) -> None:
+        self.who = who
+
+
+def unusable_outcomes() -> dict[str, Any]:
+    """What a handler without types may put into an outcome."""
+    error: Any = ValueError("no address")
+    return {
+        "an error as the reason": Dead(error),
+        "a rule that is a number": Dead("x", rule=error.args and 5),
+        "no reason": Dead(error.__cause__),
+        "a time as text": Retry("x", after_s=str(5)),  # type: ignore[arg-type]
+        "a snooze for no time": Snooze(error.__cause__),
+        "a subclass without fields": NoAddress(7),
+    }
+
+
+@pytest.mark.parametrize("raised", [True, False], ids=["raised", "returned"])
+@pytest.mark.parametrize("kind", unusable_outcomes())
+async def test_an_outcome_that_cannot_be_applied_is_a_failed_attempt(bench: Bench, kind: str, raised: bool) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(retry=ONCE, tolerate=9)
+    async def read(number: int) -> Any:
+        outcome = unusable_outcomes()[kind]
+        if number and raised:
+            raise outcome
+        return outcome if number else None
+
+    job = await bench.submit(flow, 0, 1, 2)
+    async with bench.worker(flow):
+        view = await bench.ended(job)
+    assert (view.stages["read"].done, view.stages["read"].dead) == (1, 2)
+    for letter in await bench.dead(job):
+        assert (letter.reason, letter.rule) == ("InvalidFlow", "attempts_max")
+        assert "gave an outcome that cannot be applied" in letter.error
+
+
+async def test_a_list_with_an_outcome_that_cannot_be_applied_loses_that_item_alone(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage(retry=ONCE, tolerate=9)
+    async def read(numbers: list[int]) -> list[Any]:
+        return [unusable_outcomes()["no reason"] if number == 1 else None for number in numbers]
+
+    view = await bench.run(flow, *range(3))
+    assert (view.stages["read"].done, view.stages["read"].dead) == (2, 1)
+
+
+class Unreadable(HeadraceError):
+    """An error that cannot even be asked."""
+
+    @property
+    def heals(self) -> bool:  # type: ignore[override]
+        raise RuntimeError("cannot be asked")
+
+
+async def test_an_item_that_cannot_be_judged_ends_its_worker_and_is_not_done(bench: Bench) -> None:
+    flow = Flow("digest")
+
+    @flow.stage
+    async def read(number: int) -> None:
+        raise Unreadable("anything")
+
+    job = await bench.submit(flow, 1)
+    with pytest.raises(RuntimeError, match="cannot be asked"):
+        await Worker(bench.store, [flow], options=QUICK).run()
+    assert (await bench.store.job(job)).stages["read"].done == 0

@@ -48,3 +48,25 @@ class Snooze(Exception):
 
 OUTCOMES = (Done, Retry, Dead, Snooze)
 Outcome = Done | Retry | Dead | Snooze
+
+_FIELDS: dict[type, dict[str, tuple[type, ...]]] = {
+    Retry: {"reason": (str,), "after_s": (int, float, type(None))},
+    Dead: {"reason": (str,), "rule": (str,)},
+    Snooze: {"after_s": (int, float)},
+}
+
+
+def flaw(outcome: object) -> str:
+    """Why an outcome cannot be applied, in words; "" if it can.
+
+    A handler may put anything into one (`Dead(error)`), and a subclass may leave its fields away.
+    """
+    named = type(outcome).__name__
+    for kind, fields in _FIELDS.items():
+        for name, types in fields.items() if isinstance(outcome, kind) else ():
+            if not hasattr(outcome, name):
+                return f"{named} has no {name!r}"
+            if not isinstance(value := getattr(outcome, name), types):
+                wanted = "text" if str in types else "a number"
+                return f"the {name!r} of {named} must be {wanted}, not of the type {type(value).__name__}"
+    return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 
 from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss
-from headrace.core.errors import ClaimLost, InvalidPayload, TransactionEnded
-from headrace.core.outcomes import Dead, Outcome, Retry, Snooze
+from headrace.core.errors import ClaimLost, InvalidFlow, InvalidPayload, TransactionEnded
+from headrace.core.outcomes import Dead, Outcome, Retry, Snooze, flaw
 from headrace.core.redaction import redacted_text
 from headrace.core.retry import RetryPolicy, decide
 from headrace.runtime.failed_attempts import FailedAttempt, trace
@@ -19,10 +19,13 @@ TIMED_OUT = "timeout"
 
 def record(work: Slice, index: int, answer: BaseException, yard: Yard) -> None:
     """Enter an outcome other than done, or an error that a handler raised, and tell of a failed attempt."""
+    # First of all: an item is done unless it is excluded, and whatever goes wrong in judging this one, it is not done.
+    work.forgo(index)
     if isinstance(answer, ClaimLost) and answer.fence == work.fence:
         # A sink knows before the store told us: somebody else holds the item, and this is no attempt.
-        work.forgo(index)
         return
+    if words := flaw(answer):
+        answer = unusable(work.stage.name, words, answer)
     outage = yard.outages.found_in(answer, work.stage.retry)
     if outage is not None:
         work.postpone(Again(index, yard.outages.failed(work.stage, outage), work.claim.attempt))
@@ -46,6 +49,13 @@ def open_slice(work: Slice, yard: Yard) -> None:
         for loss in work.losses:
             attempt = _attempt(work, loss.index, loss.attempts, dead=True)
             yard.reporter.failed(InvalidPayload(loss.error), attempt, loss.reason, "")
+
+
+def unusable(stage: str, words: str, answer: BaseException) -> InvalidFlow:
+    """A failed attempt in place of an outcome that cannot be applied."""
+    error = InvalidFlow(f"stage {stage!r}: its handler gave an outcome that cannot be applied: {words}")
+    error.__cause__ = answer
+    return error
 
 
 def _attempt(work: Slice, index: int, number: int, dead: bool) -> FailedAttempt:
