@@ -29,8 +29,6 @@ PORT_METHODS_MAX = 8
 STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
-# Applications that do not use `core/backoff.py` yet.
-OWN_BACKOFFS = ("apps/silver/", "apps/smap/")
 FOLDER_FILES_MAX = 20
 # Modules of applications that are named by what they do: the ground floor takes their work over.
 GERUNDS = {
@@ -243,7 +241,7 @@ def test_a_second_backoff_is_found(grown: str) -> None:
 
 def test_there_is_one_backoff() -> None:
     found = {name_of(path): list(growing_pauses(ast.parse(text_of(path)))) for path in PRODUCT}
-    assert {name: lines for name, lines in found.items() if lines and not name.startswith(OWN_BACKOFFS)} == {}
+    assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 @pytest.mark.parametrize(

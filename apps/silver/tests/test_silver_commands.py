@@ -18,7 +18,7 @@ import pytest
 from silver_desk import article, ask, bar, lines
 
 from headrace_silver.commands.opened_stores import EMBEDDED, url_of
-from headrace_silver.queue.backlog_flag import PAUSE_S_MAX, wait_until_off
+from headrace_silver.queue.backlog_flag import LOOKS, wait_until_off
 from headrace_silver.records.rules import RULES
 from headrace_silver.stores.silver_store import FLAG, open_store
 
@@ -203,7 +203,7 @@ def test_waiting_for_the_flag_ends_when_it_goes_off(silver_url: str) -> None:
 
     assert wait_until_off(store, None, pause).on is False
     assert pauses == sorted(pauses)
-    assert max(pauses) == PAUSE_S_MAX
+    assert max(pauses) == LOOKS.max_s
     store.close()
 
 

@@ -17,10 +17,13 @@ from silver_counting_proxy import CountingProxy
 from waiting import until
 
 from headrace.errors import CallerError, Unreachable
+from headrace.services import table
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_silver.queue.consumer import ConsumeSettings
+from headrace_silver.records.rules import PREFIX, RuleSettings
 from headrace_silver.records.values import Judged
 from headrace_silver.stores.postgres.store import PostgresSilverStore
+from headrace_silver.stores.silver_store import StoreSettings
 from worker.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,6 +76,12 @@ def test_an_empty_variable_states_nothing() -> None:
     assert ConsumeSettings.read({"BATCH_SIZE": "", "BACKLOG_THRESHOLD": " "}) == ConsumeSettings(500, 10_000)
     with pytest.raises(CallerError, match="BATCH_SIZE"):
         ConsumeSettings.read({"BATCH_SIZE": "٣٠"})
+
+
+@pytest.mark.parametrize(("declared", "prefix"), [(StoreSettings, ""), (ConsumeSettings, ""), (RuleSettings, PREFIX)])
+def test_the_table_of_the_page_is_what_the_code_declares(declared: type, prefix: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "silver.md").read_text("utf-8")
+    assert [row for row in table(declared, prefix).splitlines() if row not in page] == []
 
 
 @pytest.mark.parametrize("line", [[], ["gold_consume"], ["silver_consume", "--drain", "--follow"]])

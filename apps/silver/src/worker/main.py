@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.errors import CallerError, HeadraceError
 from headrace_silver.queue.consumer import ConsumeSettings, Mode, TaskConsumer
-from headrace_silver.stores.silver_store import open_store
+from headrace_silver.stores.silver_store import StoreSettings, open_store
 
 COMMAND = "silver_consume"
 MODES = {(): Mode.ONE, ("--drain",): Mode.DRAIN, ("--follow",): Mode.FOLLOW}
@@ -48,7 +48,7 @@ def _mode(arguments: Sequence[str]) -> Mode:
 
 def _consume(mode: Mode, environment: Mapping[str, str]) -> int:
     settings = ConsumeSettings.read(environment)
-    store = open_store(environment.get("PG_DSN") or None)
+    store = open_store(StoreSettings.read(environment).pg_dsn or None)
     try:
         consumed = TaskConsumer(store, settings, mode).run()
     finally:

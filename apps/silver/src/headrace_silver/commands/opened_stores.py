@@ -13,16 +13,15 @@ from pathlib import Path
 
 from headrace.commands import Session
 from headrace.errors import NotFound
-from headrace_silver.stores.silver_store import SilverStore, is_sqlite, open_store
+from headrace_silver.stores.silver_store import SilverStore, StoreSettings, is_sqlite, open_store
 
 EMBEDDED = "sqlite:///silver.db"
-DSN_VARIABLE = "PG_DSN"
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 
 
 def url_of(stated: str | None, environment: Mapping[str, str], default: str = EMBEDDED) -> str | None:
     """The URL to open; None stands for libpq's own variables."""
-    url = stated or environment.get(DSN_VARIABLE)
+    url = stated or StoreSettings.read(environment).pg_dsn
     if url:
         return url
     return None if any(environment.get(name) for name in LIBPQ_VARIABLES) else default

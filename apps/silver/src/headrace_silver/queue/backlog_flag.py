@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from headrace.services import Backoff
 from headrace_silver.stores.silver_store import FLAG, SilverStore
 
-PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 5.0
+LOOKS = Backoff(0.1, 5.0, jitter=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,11 @@ def wait_until_off(
 ) -> FlagState:
     """Look again and again, less and less often, until the flag is off. Raises TimeoutError when the time is up."""
     ends_at = None if timeout_s is None else clock() + timeout_s
-    pause_s = PAUSE_S_MIN
+    looks = 0
     while (state := read_flag(store)).on:
-        left_s = PAUSE_S_MAX if ends_at is None else ends_at - clock()
+        left_s = LOOKS.max_s if ends_at is None else ends_at - clock()
         if left_s <= 0:
             raise TimeoutError(f"{FLAG} is still on after {timeout_s:g} s, last written {state.updated_at}")
-        pause(min(pause_s, left_s))
-        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+        looks += 1
+        pause(min(LOOKS.pause_s(looks), left_s))
     return state

@@ -7,7 +7,6 @@ later and later, because whatever was rolled back is still in the queue.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections import Counter
@@ -18,19 +17,18 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 
-from headrace.errors import CallerError, HeadraceError, suppress_healing
+from headrace.errors import HeadraceError, suppress_healing
+from headrace.services import Backoff, Sources, read, setting
 from headrace_silver.queue.shutdown import Stop
 from headrace_silver.records.judgement import judge
 from headrace_silver.records.rules import RuleSettings
 from headrace_silver.records.values import EXCEPTION, Judged, SettledBatch, Task
 from headrace_silver.stores.silver_store import LOCK, SilverStore
 
-BATCH_SIZE, BATCH_SIZE_MAX = 500, 50_000
-BACKLOG_THRESHOLD, BACKLOG_THRESHOLD_MAX = 10_000, 10**12
 FLAG_S_MIN = 1.0
 FLAG_IDLE_S = 10.0
-IDLE_S_MIN, IDLE_S_MAX = 0.05, 1.0
-AGAIN_S_MIN, AGAIN_S_MAX = 0.1, 5.0
+IDLE = Backoff(0.05, 1.0, jitter=0.0)
+AGAIN = Backoff(0.1, 5.0, jitter=0.0)
 DRAIN_TRIES_MAX = 5
 
 LOCK_BUSY = f"Lock '{LOCK}' đang bận; worker thoát 0."
@@ -51,18 +49,14 @@ class Mode(Enum):
 class ConsumeSettings:
     """What may be set from outside."""
 
-    batch_size: int = BATCH_SIZE
-    backlog_threshold: int = BACKLOG_THRESHOLD
+    batch_size: int = setting(500, "tasks per transaction", low=1, high=50_000)
+    backlog_threshold: int = setting(10_000, "with more ready tasks the flag is on", low=0, high=10**12)
     rules: RuleSettings = field(default_factory=RuleSettings)
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> ConsumeSettings:
         """From the variables of the specification; an empty one states nothing."""
-        return cls(
-            _whole(environment, "BATCH_SIZE", BATCH_SIZE, 1, BATCH_SIZE_MAX),
-            _whole(environment, "BACKLOG_THRESHOLD", BACKLOG_THRESHOLD, 0, BACKLOG_THRESHOLD_MAX),
-            RuleSettings.read(environment),
-        )
+        return replace(read(cls, Sources("", environment)), rules=RuleSettings.read(environment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +143,7 @@ class TaskConsumer:
                 return
             idle = 0 if count else idle + 1
             if idle:
-                self._idle(_later(idle, IDLE_S_MIN, IDLE_S_MAX))
+                self._idle(IDLE.pause_s(idle))
         if self._owes_flag:
             self._last_flag()
 
@@ -195,7 +189,7 @@ class TaskConsumer:
         if self.mode is Mode.ONE or not error.heals:
             return False
         while self.mode is Mode.FOLLOW or failures < DRAIN_TRIES_MAX:
-            self.stop.unless_asked(partial(time.sleep, _later(failures, AGAIN_S_MIN, AGAIN_S_MAX)))
+            self.stop.unless_asked(partial(time.sleep, AGAIN.pause_s(failures)))
             if self.stop.asked:
                 return False
             # After a cut the server may still hold the lock for the connection that we have lost.
@@ -209,16 +203,3 @@ class TaskConsumer:
         # A server that went away while there was nothing to do is found by the next batch.
         with suppress(HeadraceError):
             self.stop.unless_asked(lambda: self.store.wait(pause_s))
-
-
-def _later(times: int, least_s: float, most_s: float) -> float:
-    return min(most_s, least_s * 2.0 ** min(times - 1, 30))
-
-
-def _whole(environment: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = environment.get(name, "").strip()
-    if not text:
-        return default
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text) or not least <= int(text) <= most:
-        raise CallerError(f"{name} = {text!r} is not a whole number from {least} to {most}", f"{name}={default}")
-    return int(text)

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from headrace.errors import CallerError
+from headrace.services import Sources, read, setting
 from headrace_silver.records import rule_checks
 from headrace_silver.records.payloads import NotAnObject
 from headrace_silver.records.rule_checks import TEXT_CHARS_MIN, Yardstick
 from headrace_silver.records.shown_text import shown
 from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Article, Bar
 
-SYMBOL_PATTERN_VARIABLE = "SILVER_SYMBOL_PATTERN"
+PREFIX = "SILVER_"
+SYMBOL_PATTERN_VARIABLE = f"{PREFIX}SYMBOL_PATTERN"
 SYMBOL_PATTERN = "^[A-Z]{3,7}$"
 
 Record = TypeVar("Record")
@@ -29,7 +31,7 @@ Record = TypeVar("Record")
 class RuleSettings:
     """What may be set about the rules: the pattern that a symbol matches from end to end."""
 
-    symbol_pattern: str = SYMBOL_PATTERN
+    symbol_pattern: str = setting(SYMBOL_PATTERN, "what a symbol matches from end to end")
 
     def __post_init__(self) -> None:
         try:
@@ -43,7 +45,7 @@ class RuleSettings:
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> RuleSettings:
         """The settings that the environment states; an empty variable states nothing."""
-        return cls(environment.get(SYMBOL_PATTERN_VARIABLE) or SYMBOL_PATTERN)
+        return read(cls, Sources(PREFIX, environment))
 
 
 @dataclass(frozen=True, slots=True)

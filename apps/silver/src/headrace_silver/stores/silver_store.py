@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.errors import MissingExtra
+from headrace.services import Sources, read, setting
 from headrace.tables import named_statements
 from headrace_silver.records.values import Judged, SettledBatch, Task
 
@@ -23,6 +25,22 @@ CHANNEL = "silver_task"
 Judge = Callable[[Sequence[Task], datetime], Judged]
 
 _SQLITE = "sqlite:"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where the silver layer is, as the specification's variable says it."""
+
+    pg_dsn: str = setting(
+        "",
+        "where PostgreSQL is: a URL or `keyword=value`; `sqlite:///file` works too",
+        secret=True,
+        without="libpq's own (worker)",
+    )
+
+    @staticmethod
+    def read(environment: Mapping[str, str]) -> StoreSettings:
+        return read(StoreSettings, Sources("", environment))
 
 
 class TaskBatch(Protocol):

@@ -14,6 +14,7 @@ import structlog
 
 import headrace
 from headrace.errors import HeadraceError
+from headrace.services import Backoff
 from headrace_smap.collector.crawlers.registry import Crawlers
 from headrace_smap.collector.halts import Halted, Halts, closing, unless_halted
 from headrace_smap.collector.harvester import CANCELLED, DONE, FAILED, Harvester, TaskHolding
@@ -115,7 +116,7 @@ class Crawl:
         if failures >= self._wishes.attempts:
             return await self._given_up(now, reason)
         await self._harvester.rest(now, failures, reason)
-        delay_s = min(DELAY_S_MAX, self._wishes.backoff_s * 2 ** min(failures - 1, 20))
+        delay_s = Backoff(self._wishes.backoff_s, DELAY_S_MAX).pause_s(failures)
         return headrace.Snooze(max(delay_s, after_s or 0.0))
 
     async def _given_up(self, holding: TaskHolding, reason: str) -> Outcome:

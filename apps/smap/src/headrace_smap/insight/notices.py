@@ -18,7 +18,7 @@ import structlog
 
 from headrace.errors import HeadraceError
 from headrace.ports import Delivery
-from headrace.services import rest
+from headrace.services import Backoff, rest
 from headrace_smap import envelope
 from headrace_smap.database import Database
 from headrace_smap.envelope import Malformed
@@ -27,7 +27,7 @@ HOLD_S = 120.0
 SEND_S_MAX = 60.0
 POLL_S = 1.0
 ATTEMPTS_MAX = 12
-PAUSE_S_MIN, PAUSE_S_MAX = 2.0, 3_600.0
+PAUSES = Backoff(2.0, 3_600.0)
 ROOM = 10
 ERROR_CHARS_MAX = 500
 COUNTS = ("total", "done", "errors")
@@ -138,7 +138,7 @@ class Notifier:
         except Exception as error:
             final = isinstance(error, NoticeRefused) or attempts >= ATTEMPTS_MAX
             state = "given up" if final else "waiting"
-            later = _now() + timedelta(seconds=min(PAUSE_S_MAX, PAUSE_S_MIN * 2**attempts))
+            later = _now() + timedelta(seconds=PAUSES.pause_s(attempts + 1))
             reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]
             log.warning("notice.failed", project=project, channel=channel, attempts=attempts, state=state, error=reason)
             await self._database.rows("notice_failed", **values, state=state, due=later, error=reason)

@@ -18,7 +18,7 @@ from prometheus_client import Gauge
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.ports import Event
-from headrace.services import rest
+from headrace.services import Backoff, rest
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row, Step
@@ -28,7 +28,7 @@ from headrace_smap.world import World
 HOLD_S = 10.0
 POLL_S = 1.0
 ROOM = 500
-UNHEARD_S_MIN, UNHEARD_S_MAX = 0.5, 5.0
+UNHEARD = Backoff(0.5, 5.0)
 REFUSED_S = 60.0
 
 log = structlog.get_logger("smap")
@@ -95,7 +95,7 @@ class Relay:
         except CallerError:
             await self._tell_each(rows)
         except HeadraceError:
-            await self._put_off([row[0] for row in rows], UNHEARD_S_MIN)
+            await self._put_off([row[0] for row in rows], UNHEARD.first_s)
             raise
         return len(rows)
 
@@ -116,8 +116,8 @@ class Relay:
         unheard = [row for row, yes in zip(rows, heard, strict=True) if not yes]
         if unheard:
             log.warning("outbox.unheard", events=len(unheard), topic=unheard[0][1], hint="is a consumer set up?")
-            attempts = min(10, min(int(row[5]) for row in unheard))
-            await self._put_off([row[0] for row in unheard], min(UNHEARD_S_MAX, UNHEARD_S_MIN * 2**attempts))
+            attempts = min(int(row[5]) for row in unheard)
+            await self._put_off([row[0] for row in unheard], UNHEARD.pause_s(attempts + 1))
 
     async def _put_off(self, events: Sequence[str], delay_s: float) -> None:
         until = self._now() + timedelta(seconds=delay_s)
