@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from headrace.core.backoff import Backoff
 from headrace.core.deliveries import Subscription
-from headrace.core.errors import CallerError, HeadraceError, TryAgain, suppress_healing
+from headrace.core.errors import CallerError, HeadraceError, TryAgain, Unknown, suppress_healing
 from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
@@ -152,15 +153,8 @@ class Engine:
     async def _apply(self, unit: Unit) -> UnitDone:
         """A unit whose end is unknown is sent again until it is known: under another id it would be applied twice. One
         that is repeatable may be left to its author, who hears of an outage at once."""
-        if not unit.repeatable:
-            return await self._surely(self.store.tables.apply, unit)
-        pauses = Pauses(self._seams.chance)
-        for _ in range(RESENDS_MAX):
-            try:
-                return await self.store.tables.apply(unit)
-            except TryAgain:
-                await asyncio.sleep(pauses.next_s())
-        return await self.store.tables.apply(unit)
+        apply = partial(self.store.tables.apply, unit)
+        return await self._resent(apply, TryAgain if unit.repeatable else HeadraceError)
 
     # Jobs
 
@@ -320,15 +314,25 @@ class Engine:
 
     async def _surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
         """Send the same write again while its error may heal: of a lost answer only that can tell."""
+        return await self._resent(partial(call, *values, **named), HeadraceError)
+
+    async def _resent(self, call: Callable[[], Awaitable[T]], waited_out: type[HeadraceError]) -> T:
+        """Send a write again while its error heals and is one of these. If it is given up after an answer was lost, its
+        end is `Unknown`, also if nothing could be sent the last time."""
         pauses = Pauses(self._seams.chance)
-        for _ in range(RESENDS_MAX):
+        unknown: Unknown | None = None
+        sends = 0
+        while True:
+            sends += 1
             try:
-                return await call(*values, **named)
+                return await call()
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                await asyncio.sleep(pauses.next_s())
-        return await call(*values, **named)
+                unknown = error if isinstance(error, Unknown) else unknown
+                if sends > RESENDS_MAX or not isinstance(error, waited_out):
+                    raise unknown or error from error.__cause__
+            await asyncio.sleep(pauses.next_s())
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ author runs inside a transaction, on any store, and a block that raises leaves n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from headrace.core.errors import CallerError, NotFound, Unknown
@@ -144,13 +145,10 @@ class UnitOfWork:
         self._over = True
         if not (self._steps or self._submissions or self._events):
             return None
-        unit = Unit(
-            unit_id,
-            tuple(self._steps),
-            tuple(self._submissions),
-            tuple(self._events),
-            all(step.statement.repeatable for step in self._steps),
-        )
+        # What was expected may not be so a second time, because of this very unit or of another one.
+        repeatable = all(step.statement.repeatable and step.expect is None for step in self._steps)
+        unit = Unit(unit_id, tuple(self._steps), tuple(self._submissions), tuple(self._events))
+        unit = replace(unit, repeatable=repeatable or unit.reads)
         check_unit(unit)
         return unit
 

@@ -6,16 +6,16 @@ Statements here are written so that every dialect takes them as they are.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
-from headrace.core.errors import CallerError, Conflict, NotFound, SchemaMismatch, TooLarge
+from headrace.core.errors import CallerError, Conflict, NotFound, SchemaMismatch, TooLarge, Unknown, Unreachable
 from headrace.core.events import Event
-from headrace.core.units import UNIT_RUNS_MAX, Step, TableMigration, TablePart, TableStatement, Unit
+from headrace.core.units import UNIT_RUNS_MAX, Row, Step, TableMigration, TablePart, TableStatement, Unit, UnitDone
 from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
@@ -27,6 +27,7 @@ STATEMENTS = {
     "take": "UPDATE shelf SET amount = amount - 1, version = version + 1 WHERE article = :article RETURNING amount",
     "set": "UPDATE shelf SET amount = :amount, version = version + 1 WHERE article = :article AND version = :version",
     "amount": "SELECT amount, version FROM shelf WHERE article = :article",
+    "unchanged": "SELECT 1 FROM shelf WHERE article = :article AND version = :version",
     "articles": "SELECT article FROM shelf ORDER BY article",
     "keep": "INSERT INTO kept (seen, day, tags, ok, raw) VALUES (:seen, :day, :tags, :ok, :raw)",
     "kept": 'SELECT seen AS "a [time]", day AS "b [date]", tags AS "c [json]", ok AS "d [bool]", raw FROM kept',
@@ -72,6 +73,38 @@ async def remains(engine: Engine) -> tuple[list[str], int, list[str]]:
     """Everything that a unit can leave: articles, the number of jobs, events."""
     articles = [article for (article,) in await engine.rows("articles")]
     return articles, len(await engine.jobs()), await told(engine.store)
+
+
+class LossyTables:
+    """The tables of a store whose first answer to a unit is lost; what happens `meanwhile` is up to the test."""
+
+    def __init__(self, store: Parts, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._tables, self._meanwhile, self._calls = store.tables, meanwhile, 0
+        self.dialect = store.tables.dialect
+
+    async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+        return await self._tables.read(statement, values)
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        self._calls += 1
+        if self._calls == 1:
+            await self._tables.apply(unit)
+            raise Unknown("the answer was lost")
+        await self._meanwhile()
+        return await self._tables.apply(unit)
+
+    async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await self._tables.migrate(owner, migrations)
+
+
+class LossyStore:
+    """A store that loses the first answer to a unit."""
+
+    def __init__(self, store: Parts, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._store, self.tables = store, LossyTables(store, meanwhile)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 class UnitContract:
@@ -188,6 +221,30 @@ class UnitContract:
             done = await engine.store.tables.apply(unit)
             assert done.steps is not None
             assert done.steps[1].rows == ((5, 1),)
+
+    async def test_a_decision_that_was_right_stays_so_when_its_answer_is_lost(self, engine: Engine) -> None:
+        await engine.run("add", article="bolt", amount=2)
+        lossy: Any = LossyStore(engine.store, lambda: engine.run("take", article="bolt"))
+        async with engine_on(lossy).transaction() as tx:
+            tx.run("unchanged", article="bolt", version=0, expect=1)
+            opened = tx.submit(flow, "bolt")
+        assert (await engine.job(opened.job)).flow == "orders"
+
+    async def test_a_unit_that_only_reads_may_expect_as_well(self, engine: Engine) -> None:
+        await engine.run("add", article="bolt", amount=2)
+        assert await engine.run("unchanged", article="bolt", version=0, expect=1) == [(1,)]
+        with pytest.raises(Conflict):
+            await engine.run("unchanged", article="bolt", version=1, expect=1)
+
+    async def test_an_outage_after_a_lost_answer_leaves_the_end_unknown(self, engine: Engine) -> None:
+        async def outage() -> None:
+            raise Unreachable("the store does not answer")
+
+        lossy: Any = LossyStore(engine.store, outage)
+        with pytest.raises(Unknown):
+            async with engine_on(lossy).transaction() as tx:
+                tx.submit(flow, "bolt")
+        assert len(await engine.jobs()) == 1
 
     async def test_of_many_who_decide_at_once_none_is_lost(self, engine: Engine, handles: Sequence[Parts]) -> None:
         await engine.run("add", article="bolt", amount=0)
