@@ -14,8 +14,9 @@ from waiting import until
 import headrace
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.tables import PostgresTables
 from headrace.core.errors import OperatorError, Unknown, Unreachable
-from headrace.core.units import TableMigration, TablePart, Unit
+from headrace.core.units import TableMigration, TablePart, TableStatement, Unit
 from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.tables import REQUEST_KEYS, RequestKeys
@@ -153,6 +154,17 @@ async def test_a_server_that_does_not_answer_is_given_up(postgres_url: str, line
     line.heal()
     assert await lanes.read(lambda connection: connection.execute("SELECT 3").fetchall()) == [(3,)]
     lanes.close()
+
+
+async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str, store: PostgresStore) -> None:
+    tables = PostgresTables(postgres_url, lambda rang: None, answer_s_max=0.2)
+    slow = TableMigration(1, "slow", (TablePart("", "SELECT pg_sleep(0.6)"),))
+    try:
+        with pytest.raises(Unreachable):
+            await tables.read(TableStatement.of("slow", "SELECT pg_sleep(0.6)"), {})
+        assert await tables.migrate("slow", [slow]) == ["slow"]
+    finally:
+        tables.close()
 
 
 async def test_a_role_that_may_not_create_uses_tables_that_are_there(store: PostgresStore, postgres_url: str) -> None:

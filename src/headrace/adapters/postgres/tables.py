@@ -7,6 +7,7 @@ Connections are lanes of their own, so that an application's long reads do not h
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from headrace.adapters.postgres import submitting
 from headrace.adapters.postgres.calling import one, rows
 from headrace.adapters.postgres.connecting import Connection
 from headrace.adapters.postgres.foreign import Refused, check_statement
-from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.outboxing import event_values
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.values import stored_values
@@ -52,15 +53,15 @@ class PostgresTables:
 
     dialect = "postgres"
 
-    def __init__(self, url: str, ring: Callable[[bool], None]) -> None:
-        self._url, self._ring = url, ring
+    def __init__(self, url: str, ring: Callable[[bool], None], answer_s_max: float = ANSWER_S_MAX) -> None:
+        self._url, self._ring, self._answer_s_max = url, ring, answer_s_max
         self._opened: Lanes | None = None
         self._checked: set[str] = set()
 
     @property
     def _lanes(self) -> Lanes:
         if self._opened is None:
-            self._opened = Lanes(self._url, TABLE_LANES, _prepare, ANSWER_S_MAX)
+            self._opened = Lanes(self._url, TABLE_LANES, _prepare, self._answer_s_max)
         return self._opened
 
     async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
@@ -75,7 +76,7 @@ class PostgresTables:
         return done
 
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
-        return await self._lanes.write(lambda connection: _migrate(connection, owner, migrations))
+        return await asyncio.to_thread(_migrate_alone, self._url, owner, migrations)
 
     def close(self) -> None:
         if self._opened is not None:
@@ -184,6 +185,15 @@ def _execute(connection: Connection, statement: TableStatement, values: Mapping[
         if isinstance(error, psycopg.Error) and error.sqlstate:
             raise
         raise CallerError(f"{statement.name}: {error}") from error
+
+
+def _migrate_alone(url: str, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    """On a connection of its own, which nobody cuts: an index on a large table takes as long as it takes."""
+    own = Owner(url, _prepare)
+    try:
+        return own.run(lambda connection: _migrate(connection, owner, migrations), write=True)
+    finally:
+        own.close()
 
 
 def _migrate(connection: Connection, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
