@@ -16,7 +16,7 @@ import pytest
 from waiting import eventually
 
 import headrace
-from headrace import Context, Engine, Flow, JobState, Out, WorkerOptions
+from headrace import Context, Engine, Flow, JobState, Out, RetryPolicy, WorkerOptions
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.open_transactions import PostgresTransaction
 from headrace.core.claims import Settled, Settlement
@@ -120,6 +120,21 @@ class TestLinesThatBreak:
         calls: list[int] = []
         await work(engine, far, shop(calls, lambda: line.cut_reply_to(pattern)))
         assert (line.cuts, calls, charges(postgres_url)) == (1, [1, 1], [1])
+
+    async def test_a_line_that_breaks_under_the_handler_costs_no_attempt(
+        self, engine: Engine, far: PostgresStore, line: Proxy, postgres_url: str
+    ) -> None:
+        flow, calls = Flow("shop"), list[int]()
+
+        @flow.stage(transaction="open", retry=RetryPolicy(attempts_max=1))
+        async def pay(number: int, context: Context) -> None:
+            calls.append(number)
+            if len(calls) == 1:
+                line.cut_reply_to(b"INSERT INTO charge")
+            await context.connection.execute(CHARGE, (number,))
+
+        view = await work(engine, far, flow)
+        assert (view.state, line.cuts, calls, charges(postgres_url)) == (JobState.FINISHED, 1, [1, 1], [1])
 
     async def test_a_transaction_that_cannot_be_begun_waits(
         self, engine: Engine, far: PostgresStore, line: Proxy, postgres_url: str

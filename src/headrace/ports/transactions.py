@@ -47,7 +47,8 @@ class OpenTransaction(Protocol):
         """
 
     async def rollback(self) -> None:
-        """Nothing of it remains. `TransactionEnded` if the handler has ended it before. Idempotent."""
+        """Nothing of it remains. `TransactionEnded` if the handler has ended it before; `Unreachable` if the connection
+        broke under the handler, so that whatever it raised may have come from that. Idempotent."""
 
     def cut(self) -> None:
         """Break the connection, though the handler may still use it: the server rolls back. Idempotent."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from headrace.core.bits import indexes
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import Conflict, HeadraceError, TransactionEnded, Unknown
+from headrace.core.errors import Conflict, HeadraceError, TransactionEnded, Unknown, Unreachable
 from headrace.ports.transactions import NOT_APPLIED, OpenTransaction, OpenTransactions, Terms
 from headrace.runtime.context import Out
 from headrace.runtime.flow import Stage
@@ -88,14 +88,17 @@ class Bracket:
         if transaction is not None:
             transaction.cut()
 
-    async def rollback(self) -> TransactionEnded | None:
-        """The attempt did not end done: nothing of it remains. An error if the handler has seen to it that it does."""
+    async def rollback(self, failed: bool = False) -> HeadraceError | None:
+        """The attempt did not end done: nothing of it remains. An error if the handler has seen to it that it does, or
+        if it `failed` and its connection was broken: then the store has failed, and not the item."""
         transaction, self._open = self._open, None
         if transaction is not None:
             try:
                 await transaction.rollback()
             except TransactionEnded as error:
                 return error
+            except Unreachable as error:
+                return error if failed else None
         return None
 
     async def settle(self, out: Out, shares: Shares, flips: Iterable[int] = ()) -> Ending | Exception:

@@ -91,7 +91,7 @@ class OpenItemLane(ItemLane):
             self._bracket.cut()
         elif raised or isinstance(answer, NOT_DONE):
             self.settling = True
-            ended = await self._bracket.rollback()
+            ended = await self._bracket.rollback(failed=raised)
             self.settling = False
             if ended is not None:
                 answer, raised = ended, True
@@ -139,12 +139,15 @@ class OpenListLane(ListLane):
             self._bracket.cut()
         else:
             self.settling = True
-            raised = await self._end(spots, answers) if raised is None else (await self._bracket.rollback() or raised)
+            raised = await self._end(spots, answers) if raised is None else await self._rolled_back(raised)
             self.settling = False
         if why is not None or (raised is not None and not isinstance(raised, TransactionEnded)):
             await super()._note(spots, answers, raised, why)
         elif raised is not None:
             self._give_up(spots, raised)
+
+    async def _rolled_back(self, raised: BaseException) -> BaseException:
+        return await self._bracket.rollback(failed=True) or raised
 
     async def _end(self, spots: Spots, answers: Any) -> Exception | None:
         """The call went through. If all are done, so is the transaction; an error is the whole list's."""

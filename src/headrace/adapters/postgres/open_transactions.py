@@ -24,7 +24,7 @@ from headrace.adapters.postgres.settling import values_of
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.stops import job_to_stop
 from headrace.core.claims import Settled, Settlement
-from headrace.core.errors import CallerError, HeadraceError
+from headrace.core.errors import CallerError, HeadraceError, Unreachable
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX, Terms
 
 MARGIN_S = 5.0
@@ -135,16 +135,16 @@ class PostgresTransaction:
             reasons, rang = await self._settled(settlements)
         except psycopg.Error as error:
             translated = self._translated(error, write=False)
-            await self.rollback()
+            await self._roll_back()
             raise translated from error
         except Exception:
-            await self.rollback()
+            await self._roll_back()
             raise
         except BaseException:
             self.cut()
             raise
         if any(reasons):
-            await self.rollback()
+            await self._roll_back()
         else:
             await self._commit()
             self._home.ring(rang)
@@ -178,23 +178,32 @@ class PostgresTransaction:
             raise CallerError(f"the transaction could not be committed: the server answered {answer.statusmessage}")
 
     async def rollback(self) -> None:
-        if self._over:
-            return
         by_handler = self._lent.loan.ended
-        if not self._lent.loan.give_back() or self._in_command():
-            self.cut()
-        else:
-            try:
-                await self._own.execute(b"ROLLBACK")
-            except psycopg.Error:
-                # A line that does not even take this is closed, and then the server rolls back.
-                self._own.pgconn.finish()
-            except BaseException:
-                self.cut()
-                raise
-            self._end()
+        broke = await self._roll_back()
         if by_handler:
             raise ended()
+        if broke:
+            raise Unreachable("the connection to the store broke under a handler", "is the server running?")
+
+    async def _roll_back(self) -> bool:
+        """Whether the line was broken before: then the server has rolled back by itself."""
+        if self._over:
+            return False
+        if not self._lent.loan.give_back() or self._in_command():
+            self.cut()
+            return False
+        broke = False
+        try:
+            await self._own.execute(b"ROLLBACK")
+        except psycopg.Error as error:
+            # A line that does not even take this is closed, and then the server rolls back.
+            broke = is_broken(self._own, error)
+            self._own.pgconn.finish()
+        except BaseException:
+            self.cut()
+            raise
+        self._end()
+        return broke
 
     def cut(self) -> None:
         if not self._over:
