@@ -264,6 +264,7 @@ BUGS: dict[str, Bug] = {
     "missed_moments_forgotten": Bug(
         "moments at which no worker ran are not made up for", Parts(store=scheduling(ForgetsMissed))
     ),
+    "outage_spends_attempts": Bug("an outage of a sink spends attempts", Parts(worker=ImpatientWorker)),
     "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
     "tally_folded_twice": Bug(
         "an ended chunk is folded into its stage twice",
