@@ -66,6 +66,13 @@ def children(pid: int) -> dict[int, str]:
     return found
 
 
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def workers(pid: int) -> list[int]:
     return [child for child, line in children(pid).items() if "headrace.cli.child" in line]
 
@@ -104,6 +111,17 @@ def test_orders_are_charged_although_a_worker_is_killed(shop: Path) -> None:
     assert f"worker {first[0]} was killed by SIGKILL; another one starts" in talk
     assert "orders.open" in talk
     assert not any(Path(f"/proc/{pid}/fd").exists() for pid in below)
+
+
+def test_everything_ends_with_the_parent(shop: Path) -> None:
+    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0"}
+    with subprocess.Popen(command, cwd=shop, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline().split()[:2] for _ in range(2)] == [["shop", "api"], ["orders", "are"]]
+        below = children(process.pid)
+        process.kill()
+    assert len(below) == 3
+    until(lambda: not any(lives(pid) for pid in below), "all have ended", 30)
 
 
 def test_a_setting_that_cannot_work_ends_everything(shop: Path) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headrace.services.signals import patiently as patiently
     from headrace.services.signals import rest as rest
     from headrace.services.signals import stopping as stopping
+    from headrace.services.stop import Stop as Stop
 
 _NAMES = {
     "services.service": ("Asked", "HttpSettings", "Part", "Ready", "Service", "serving"),
@@ -44,6 +45,7 @@ _NAMES = {
     "services.leadership": ("NamedLease", "Term", "leader"),
     "services.causes": ("bare_errors",),
     "services.signals": ("Stopped", "patiently", "rest", "stopping"),
+    "services.stop": ("Stop",),
     "services.log_lines": ("log_to_stderr",),
     "runtime.programs": ("Program", "worker_program"),
     "runtime.pacing": ("Pauses",),

@@ -18,8 +18,7 @@ from enum import Enum
 from functools import partial
 
 from headrace.errors import HeadraceError, suppress_healing
-from headrace.services import Backoff, Sources, read, setting
-from headrace_silver.queue.shutdown import Stop
+from headrace.services import Backoff, Sources, Stop, read, setting
 from headrace_silver.records.judgement import judge
 from headrace_silver.records.rules import RuleSettings
 from headrace_silver.records.values import EXCEPTION, Judged, SettledBatch, Task

@@ -1,4 +1,4 @@
-"""Stopping between two batches: a signal lets the batch in hand finish and ends any pause at once."""
+"""Stopping a program without an event loop: a signal lets the piece in hand finish and ends any pause at once."""
 
 from __future__ import annotations
 
