@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from runtime_bench import Bench
+from runtime_bench import Bench, Heard
 
 from headrace.adapters.sqlite import SqliteStore
 
@@ -20,3 +21,11 @@ async def store() -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 def bench(store: SqliteStore) -> Bench:
     return Bench(store)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    handler, logger = Heard(), logging.getLogger("headrace")
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)

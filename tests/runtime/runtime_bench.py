@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -59,3 +60,17 @@ class Bench:
 
     async def dead(self, job: str) -> Sequence[DeadView]:
         return await self.store.dead(DeadFilter(job=job))
+
+
+class Heard(logging.Handler):
+    """What the logger was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.levelname, record.getMessage()))
+
+    def of(self, event: str) -> list[tuple[str, str]]:
+        return [(level, line) for level, line in self.lines if line.startswith(event)]

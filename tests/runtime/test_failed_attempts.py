@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from runtime_bench import QUICK, Bench
+from runtime_bench import QUICK, Bench, Heard
 
 import headrace
 from headrace.core.claims import TRACEBACK_BYTES_MAX
@@ -24,28 +22,6 @@ from headrace.runtime.yard import WorkerOptions
 
 TWICE = RetryPolicy(attempts_max=2, first_s=0)
 ONCE = RetryPolicy(attempts_max=1)
-
-
-class Heard(logging.Handler):
-    """What the logger was told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[tuple[str, str]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append((record.levelname, record.getMessage()))
-
-    def of(self, event: str) -> list[tuple[str, str]]:
-        return [(level, line) for level, line in self.lines if line.startswith(event)]
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    handler, logger = Heard(), logging.getLogger("headrace")
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
 
 
 def divide(number: int) -> float:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from runtime_bench import Bench
+from runtime_bench import Bench, Heard
 from waiting import PATIENCE_S, eventually
 
 import headrace
@@ -50,6 +50,13 @@ class Faulty:
             return answer
 
         return attempt
+
+
+class Wordless(Dead):
+    """An outcome that leaves its fields away."""
+
+    def __init__(self) -> None:
+        pass
 
 
 @asynccontextmanager
@@ -188,6 +195,40 @@ async def test_a_message_that_always_fails_dies_with_its_reason_and_holds_up_nob
     assert await counted(store) == 9
     (letter,) = await store.bus.dead("all")
     assert (letter.event.event_id, letter.reason, letter.deliveries) == ("m0", "ValueError: cannot be read", 2)
+
+
+async def test_a_failure_is_logged_with_its_traceback(store: SqliteStore, heard: Heard) -> None:
+    async def handle(delivery: Delivery) -> Any:
+        if delivery.event.event_id == "m0":
+            raise ValueError("cannot be read")
+        raise Dead("unwanted")
+
+    await publish(store, 2)
+    async with running(store, handle):
+        await eventually(lambda: empty(store), "every message is dealt with")
+    failed, dead = heard.of("message.failed"), heard.of("message.dead")
+    assert [level for level, _ in failed] == ["WARNING", "WARNING"]
+    assert all("event_id=m0" in line and "ValueError: cannot be read" in line.splitlines()[-1] for _, line in failed)
+    assert [(level, "in handle" in line) for level, line in dead] == [("ERROR", True)]
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, Wordless], ids=lambda error: error.__name__)
+async def test_no_lane_ends_of_what_its_handler_raises(
+    store: SqliteStore, ledger: None, error: type[BaseException]
+) -> None:
+    """A lane that ended would not be missed, and its message would be held for ever."""
+
+    async def handle(delivery: Delivery) -> Consequence:
+        if delivery.event.event_id == "m0":
+            raise error
+        return await count(delivery)
+
+    await publish(store, 4)
+    async with running(store, handle, InletOptions(1, 1, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)):
+        await eventually(lambda: empty(store), "every message is consumed")
+    assert await counted(store) == 3
+    (letter,) = await store.bus.dead("all")
+    assert (letter.event.event_id, letter.deliveries) == ("m0", 2)
 
 
 async def test_a_handler_decides_with_outcomes(store: SqliteStore) -> None:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.core.claims import TRACEBACK_BYTES_MAX
+from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX
 from headrace.core.outcomes import OUTCOMES
 from headrace.core.redaction import clipped, redacted_text
 from headrace.runtime.answers import close_unrun
@@ -39,6 +39,15 @@ def trace(error: BaseException) -> str:
     text = "".join(traceback.format_exception(error))
     # Cut twice: a huge message is not searched as a whole, and a secret is not cut in half before it is seen.
     return clipped(redacted_text(clipped(text, 4 * TRACEBACK_BYTES_MAX)), TRACEBACK_BYTES_MAX)
+
+
+def in_words(error: BaseException) -> str:
+    """Its type and message, not redacted yet."""
+    try:
+        message = str(error)
+    except Exception:  # the message of a foreign exception may itself be broken
+        message = "(its message cannot be shown)"
+    return f"{type(error).__name__}: {message[:ERROR_CHARS_MAX]}"
 
 
 class Reporter:

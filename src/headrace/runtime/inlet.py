@@ -16,18 +16,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from headrace.core.claims import HOLD_S, TIMEOUT_S
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import RECEIVE_MAX, Delivery, Subscription
 from headrace.core.errors import CallerError, HeadraceError, NotFound
-from headrace.core.outcomes import OUTCOMES, Dead, Done, Retry, Snooze
+from headrace.core.outcomes import OUTCOMES, Dead, Done, Retry, Snooze, flaw
 from headrace.core.redaction import redacted_text
 from headrace.core.retry import RetryPolicy
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Inbox
 from headrace.runtime.answers import shown
+from headrace.runtime.failed_attempts import in_words, trace
 from headrace.runtime.observe import Observer
 from headrace.runtime.pacing import SERVER, Pace
 from headrace.runtime.seams import Seams
@@ -168,29 +169,35 @@ class Inlet:
 
     async def _deal_with(self, delivery: Delivery) -> None:
         match await self._answer(delivery):
-            case Dead(reason=reason):
-                await self._bury(delivery, reason)
+            case Dead() as dead:
+                await self._bury(delivery, dead)
             case Snooze(after_s=after_s):
                 await self._settle([delivery], self._bus.requeue, [delivery], after_s)
-            case Retry(reason=reason, after_s=after_s):
-                await self._fail(delivery, reason, after_s)
+            case Retry() as failed:
+                await self._fail(delivery, failed)
             case Consequence() as consequence:
                 await self._consume(delivery, consequence)
             case _:
                 await self._consume(delivery, Consequence())
 
     async def _answer(self, delivery: Delivery) -> Answer:
+        """What the handler answered. A failure has the error that caused it as its cause."""
+        answer: Any
         try:
             async with asyncio.timeout(self._options.timeout_s):
-                answer: object = await self._handle(delivery)
+                answer = await self._handle(delivery)
         except (Dead, Retry, Snooze) as outcome:
-            return outcome
-        except Exception as error:  # a handler may raise anything
+            answer = outcome
+        except BaseException as error:  # a handler may raise anything
+            if _is_foreign(error):
+                raise
             if isinstance(error, HeadraceError) and error.heals:
                 # What it needs does not answer. That is not the message's fault, and counts for nothing.
                 self.observer.event("sink.failing", error=type(error).__name__, detail=redacted_text(str(error)))
                 return Snooze(SERVER.max_s)
-            return Retry(f"{type(error).__name__}: {error}")
+            return _failure(in_words(error), error)
+        if words := flaw(answer):
+            return Retry(f"the handler gave an outcome that cannot be applied: {words}")
         if answer is None or isinstance(answer, (Consequence, *OUTCOMES)):
             return answer
         return Retry(f"the handler returned {shown(answer)}; it may return None, a Consequence or an outcome")
@@ -203,10 +210,10 @@ class Inlet:
                 consumed = await self._inbox.consume(name, event_id, consequence)
             except NotFound as error:
                 # What a message speaks of may still come: another message may be on its way with it.
-                await self._fail(delivery, str(error), None)
+                await self._fail(delivery, Retry(str(error)))
                 return
             except CallerError as error:
-                await self._bury(delivery, str(error))
+                await self._bury(delivery, Dead(str(error)))
                 return
             except HeadraceError as error:
                 if not error.heals:
@@ -220,16 +227,26 @@ class Inlet:
             self._news.set()
             return
 
-    async def _fail(self, delivery: Delivery, reason: str, after_s: float | None) -> None:
-        wait_s = after_s
+    async def _fail(self, delivery: Delivery, failed: Retry) -> None:
+        wait_s = failed.after_s
         if wait_s is None:
             wait_s = self._options.retry.delay_s(delivery.failures + 1, self._seams.chance.random())
-        self.observer.event("message.failed", event_id=delivery.event.event_id, reason=reason)
-        await self._settle([delivery], self._bus.requeue, [delivery], wait_s, reason or "failed")
+        self._tell("message.failed", delivery, failed)
+        await self._settle([delivery], self._bus.requeue, [delivery], wait_s, failed.reason or "failed")
 
-    async def _bury(self, delivery: Delivery, reason: str) -> None:
-        self.observer.event("message.dead", event_id=delivery.event.event_id, reason=reason)
-        await self._settle([delivery], self._bus.dead_letter, [delivery], reason)
+    async def _bury(self, delivery: Delivery, dead: Dead) -> None:
+        self._tell("message.dead", delivery, dead)
+        await self._settle([delivery], self._bus.dead_letter, [delivery], dead.reason)
+
+    def _tell(self, event: str, delivery: Delivery, outcome: Retry | Dead) -> None:
+        trail = trace(outcome if outcome.__cause__ is None else outcome.__cause__)
+        self.observer.event(
+            event,
+            subscription=self._subscription.name,
+            event_id=delivery.event.event_id,
+            reason=redacted_text(outcome.reason),
+            traceback=trail,
+        )
 
     async def _settle(
         self,
@@ -283,3 +300,19 @@ class Inlet:
 def token(delivery: Delivery) -> Token:
     """The same message may be here twice: delivered again while an earlier handler of it still runs."""
     return delivery.number, delivery.fence
+
+
+def _failure(reason: str, error: BaseException) -> Retry:
+    failed = Retry(reason)
+    failed.__cause__ = error
+    return failed
+
+
+def _is_foreign(error: BaseException) -> bool:
+    """Whether an error is not the handler's: this task is being ended, or the process interrupted. What the handler
+    waited for may have been cancelled as well; that is its own affair, and a lane that ended of it would be missed by
+    nobody while its message is held for ever."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

@@ -11,20 +11,16 @@ from typing import Any
 
 import structlog
 
-_ALARMING = frozenset({"item.dead"})
-_WORRYING = frozenset(
+_ALARMING = frozenset({"item.dead", "message.dead"})
+# Everything else is a warning: what nobody thought of when it was named must not be silent.
+_ORDINARY = frozenset(
     {
-        "claim.lost",
-        "item.failed",
-        "lane.abandoned",
-        "on_error.failed",
-        "renew.failed",
-        "settle.failed",
-        "sink.failing",
-        "sink.recovered",
-        "store.failing",
-        "thread.hung",
-        "worker.gave_up",
+        "claims.swept",
+        "item.settled",
+        "schedule.fired",
+        "schedule.overlapped",
+        "worker.ended",
+        "worker.started",
     }
 )
 
@@ -54,10 +50,10 @@ class Observer:
         self.counts[name] += 1
         if name in _ALARMING:
             self._log.error(name, **fields)
-        elif name in _WORRYING:
-            self._log.warning(name, **fields)
-        else:
+        elif name in _ORDINARY:
             self._log.info(name, **fields)
+        else:
+            self._log.warning(name, **fields)
 
     def count(self, name: str, by: int) -> None:
         """Count without a line: for what happens too often to be told."""

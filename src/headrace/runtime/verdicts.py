@@ -9,7 +9,7 @@ from headrace.core.errors import ClaimLost, InvalidFlow, InvalidPayload, Transac
 from headrace.core.outcomes import Dead, Outcome, Retry, Snooze, flaw
 from headrace.core.redaction import redacted_text
 from headrace.core.retry import RetryPolicy, decide
-from headrace.runtime.failed_attempts import FailedAttempt, trace
+from headrace.runtime.failed_attempts import FailedAttempt, in_words, trace
 from headrace.runtime.slices import Slice
 from headrace.runtime.yard import Yard
 
@@ -87,11 +87,7 @@ class RecordedFailure(Exception):
 
 def describe(error: BaseException) -> str:
     """Type, message and where it was raised last: enough to group by, short enough to keep."""
-    try:
-        message = str(error)
-    except Exception:  # the message of a foreign exception may itself be broken
-        message = "(its message cannot be shown)"
-    text = redacted_text(f"{type(error).__name__}: {message[:ERROR_CHARS_MAX]}")
+    text = redacted_text(in_words(error))
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     if not frames:
         return text[:ERROR_CHARS_MAX]
