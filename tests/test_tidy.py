@@ -59,6 +59,20 @@ DOUBLED = [
     "Worker",
     "World",
 ]
+# The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
+READS_ENVIRONMENT = {
+    "src/headrace/services/settings.py",
+    "src/headrace/settings.py",
+    "src/headrace/cli/child.py",
+    "src/headrace/cli/demo_flow.py",
+    "src/headrace/runtime/programs.py",
+    "src/headrace/testing/rig/golang.py",
+    "src/headrace/testing/rig/needs.py",
+    "src/headrace/testing/rig/places.py",
+    "src/headrace/testing/rig/server.py",
+    "apps/silver/src/headrace_silver/commands/opened_stores.py",
+    "apps/silver/src/headrace_silver/stores/postgres/store.py",
+}
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
 HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
@@ -205,6 +219,34 @@ def lists_of_errors(tree: ast.AST) -> Iterator[int]:
         names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in named]
         if len(HEALING & set(names)) > 1:
             yield node.lineno
+
+
+def environment_reads(tree: ast.AST) -> Iterator[int]:
+    """Lines that ask the environment for a variable by name, instead of a declaration of settings."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=asked, attr="get"), args=[_, *_]):
+                pass
+            case ast.Subscript(value=asked, ctx=ast.Load()):
+                pass
+            case _:
+                continue
+        name = asked.id if isinstance(asked, ast.Name) else getattr(asked, "attr", "")
+        if name in ("environ", "environment", "_environment"):
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["os.environ.get('X') or 1", "environment['X']", "self._environment.get(NAME, '')", "int(environment.get(name))"],
+)
+def test_a_second_reader_of_settings_is_found(asked: str) -> None:
+    assert list(environment_reads(ast.parse(asked))) == [1]
+
+
+def test_there_is_one_reader_of_settings() -> None:
+    found = {name_of(path) for path in PRODUCT if list(environment_reads(ast.parse(text_of(path))))}
+    assert found == READS_ENVIRONMENT
 
 
 def growing_pauses(tree: ast.AST) -> Iterator[int]:

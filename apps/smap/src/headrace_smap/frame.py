@@ -90,7 +90,10 @@ async def up(environment: Mapping[str, str], shared: Mapping[str, str], talk: Ta
 def report_url(environment: Mapping[str, str], port: int) -> dict[str, str]:
     """Services know nothing of each other; whoever starts them all can say where the reports are. An address that the
     environment names goes first, also an empty one."""
-    public, host = environment.get("SMAP_PUBLIC_URL", "").rstrip("/"), FRAME.load(environment).http_host
+    from headrace_smap.insight.channels import NotificationSettings
+
+    public = NotificationSettings.read(environment).public_url.rstrip("/")
+    host = FRAME.load(environment).http_host
     if not public and (port == 0 or host in EVERYWHERE):
         return {}
     base = public or f"http://{f'[{host}]' if ':' in host else host}:{port}"
