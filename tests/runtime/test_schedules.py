@@ -105,11 +105,6 @@ def test_an_operators_fire_of_a_paused_schedule_moves_nothing() -> None:
     assert (firing.handled_ms, firing.missed) == (NOON_MS, 0)
 
 
-def test_what_a_worker_cannot_read_is_left_to_others_for_a_while() -> None:
-    firing = scheduler().decide(due(Schedule("a", "ticking", "@reboot"), NOON_MS), NOON_MS)
-    assert (firing.fires, firing.handled_ms, firing.due_ms) == ((), NOON_MS, NOON_MS + MINUTE_MS)
-
-
 def test_a_flow_with_several_roots_must_be_told_which() -> None:
     flow = ticking()
 
@@ -206,28 +201,50 @@ class CountingDatabase(InlineDatabase):
         return await super().read(work)
 
 
-def test_an_idle_worker_fires_within_a_second_and_does_not_poll_tightly() -> None:
-    """An hour of every minute, in virtual time: when each fire was made, and how often the store was asked."""
+def hours(database: InlineDatabase, flow: Flow, count: int, *beside: Schedule) -> None:
+    """So many hours of a worker in virtual time, with these schedules beside those of its flow, each asked to run."""
     loop = VirtualLoop(Random(1))
     clock, process = VirtualClock(loop), Process("worker")
-    database = CountingDatabase()
     store = SqliteStore(database, clock)
     seams = Seams(clock, Random(2), CountedIdentity("w"), VirtualThreads(loop, process, Random(3)))
-    flow = ticking()
-    flow.every("* * * * *")
+
+    async def pass_by() -> None:
+        for schedule in beside:
+            await store.schedules.add(schedule)
+            await store.schedules.run(schedule.name, 4_711)
+        loop.spawn(process, Worker(store, [flow], seams).run())
+        await asyncio.sleep(count * 3_600.0)
+
     asyncio.set_event_loop(loop)
     try:
-        loop.spawn(process, Worker(store, [flow], seams).run())
-        loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(3_600.0)))
+        loop.run_until_complete(loop.spawn(loop.system, pass_by()))
     finally:
         asyncio.set_event_loop(None)
         loop.bury()
+
+
+def test_an_idle_worker_fires_within_a_second_and_does_not_poll_tightly() -> None:
+    """An hour of every minute, in virtual time: when each fire was made, and how often the store was asked."""
+    database, flow = CountingDatabase(), ticking()
+    flow.every("* * * * *")
+    hours(database, flow, 1)
     rows = database.connection.execute("SELECT moment_ms, fired_at FROM headrace_fire").fetchall()
     drift = [fired_at - moment / 1_000 for moment, fired_at in rows]
     assert len(rows) == 60
     assert min(drift) >= 0
     assert max(drift) < 0.1
     assert database.reads < 1.1 * 3_600
+
+
+def test_what_a_worker_cannot_read_is_left_to_others_as_it_is() -> None:
+    """A worker without this time zone must not make those wait who have it, nor ask all the time."""
+    database, flow = CountingDatabase(), ticking()
+    flow.every("0 * * * *")
+    hours(database, flow, 2, Schedule("abroad", "ticking", "* * * * *", tz="Mars/Olympus"))
+    (left,) = database.connection.execute("SELECT due_ms, asked_ms FROM headrace_schedule WHERE name = 'abroad'")
+    assert left == (None, 4_711)
+    assert len(database.connection.execute("SELECT 1 FROM headrace_fire").fetchall()) == 2, "the others fire"
+    assert database.reads < 1.1 * 7_200
 
 
 async def test_a_schedule_submits_jobs_that_know_their_moment(tmp_path: Path) -> None:

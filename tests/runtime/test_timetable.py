@@ -96,6 +96,7 @@ def test_an_interval_may_name_its_beginning() -> None:
         ("P1M", "not a duration"),
         ("PT0S", "not a duration"),
         ("P400D", "not a duration"),
+        ("P99999999999D", "not a duration"),
         ("R/yesterday/PT6H", "not a point in time"),
         ("R/2026-11-16T15:00Z/6H", "not a duration"),
         ("R5/2026-11-16T15:00Z/PT6H", "5 fields"),

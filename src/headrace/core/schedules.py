@@ -17,6 +17,7 @@ from enum import StrEnum
 from headrace.core.errors import CallerError, Conflict
 from headrace.core.graph import NAME_CHARS_MAX
 from headrace.core.jobs import Submission
+from headrace.core.parcels import check_keys
 
 LATE_S = 60.0
 """A fire that is late by less is on time: a worker that is restarted takes about that long."""
@@ -180,6 +181,8 @@ def check_schedule(schedule: Schedule) -> None:
         raise CallerError(f"schedule name {name!r} must have 1 to {NAME_CHARS_MAX} characters, no slash and no @")
     if not schedule.flow:
         raise CallerError(f"schedule {name!r} names no flow")
+    # A job could not be submitted under them: every worker would end at the first fire.
+    check_keys((schedule.flow, schedule.stage, schedule.tenant))
     if not 0 <= schedule.jitter_s <= JITTER_S_MAX:
         raise CallerError(f"jitter_s={schedule.jitter_s} of schedule {name!r} is not 0 to {JITTER_S_MAX:g}")
 

@@ -44,6 +44,7 @@ AGAIN_S = 0.02
 SPREAD_S = 0.03
 MISSED_COUNT_MAX = 1_000
 UNREADABLE_MS = 60_000
+"""How often a worker says that it cannot read a schedule."""
 
 
 class Scheduler:
@@ -54,6 +55,8 @@ class Scheduler:
         self._flows = {flow.name: flow for flow in flows}
         self._declared = [schedule for flow in flows for schedule in declared_schedules(flow)]
         self._timetable = lru_cache(1_000)(Timetable)
+        # When a schedule that cannot be read is spoken of again.
+        self._told_ms: dict[str, int] = {}
 
     async def run(self) -> None:
         names, outage, told = list(self._flows), Outage(self._yard), False
@@ -74,12 +77,26 @@ class Scheduler:
     async def _look(self, flows: Sequence[str]) -> float:
         """Fire what is due; how long to wait before the next look."""
         due = await self._schedules.due(flows)
-        for each in due.schedules:
+        readable = [each for each in due.schedules if self._is_readable(each.schedule, due.now_ms)]
+        for each in readable:
             firing = self.decide(each, due.now_ms)
             self._tell(firing, await self._schedules.fire(firing))
-        if due.schedules:
+        if readable:
             return AGAIN_S
-        return LOOK_S_MAX if due.wait_s is None else min(due.wait_s, LOOK_S_MAX)
+        # What nobody here can read stays due.
+        return LOOK_S_MAX if due.schedules or due.wait_s is None else min(due.wait_s, LOOK_S_MAX)
+
+    def _is_readable(self, schedule: Schedule, now_ms: int) -> bool:
+        """Whether this worker knows its timetable and its time zone. One of another version, or of another machine, may
+        know them: so nothing of it is changed, and it is said now and then."""
+        try:
+            self._timetable(schedule.timetable, schedule.tz)
+        except CallerError as error:
+            if now_ms >= self._told_ms.get(schedule.name, 0):
+                self._told_ms[schedule.name] = now_ms + UNREADABLE_MS
+                self._yard.observer.event("schedule.unreadable", schedule=schedule.name, error=str(error))
+            return False
+        return True
 
     def _tell(self, firing: Firing, rows: Sequence[FireView]) -> None:
         """What this worker did; the rows of others are theirs to tell."""
@@ -94,12 +111,7 @@ class Scheduler:
     def decide(self, due: DueSchedule, now_ms: int) -> Firing:
         """What becomes of the moments of a schedule up to now."""
         schedule = due.schedule
-        try:
-            timetable = self._timetable(schedule.timetable, schedule.tz)
-        except CallerError as error:
-            # A worker of another version, or without this time zone: others may be able to read it.
-            self._yard.observer.event("schedule.unreadable", schedule=schedule.name, error=str(error))
-            return Firing(schedule.name, due.revision, due.handled_ms, due.handled_ms, now_ms + UNREADABLE_MS)
+        timetable = self._timetable(schedule.timetable, schedule.tz)
         # A clock that was set back leaves what is handled ahead of it: what fired meanwhile has its row.
         handled_ms = min(due.handled_ms, now_ms) if due.running else due.handled_ms
         moments = timetable.newest(handled_ms, now_ms, MISSED_COUNT_MAX) if due.running else []

@@ -25,6 +25,7 @@ INTERVAL_S_MIN, INTERVAL_S_MAX = 1.0, 366 * 86_400.0
 _DURATION = re.compile(
     r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
 )
+_UNIT_S = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 _FORMS = 'a cron expression such as "*/5 * * * *", a duration such as PT5M, or R/2026-01-31T09:00Z/P1D'
 _CRON_FIELDS = 5
 _EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
@@ -124,10 +125,11 @@ def _begin_ms(text: str, zone: tzinfo) -> int:
 def _interval_ms(text: str) -> int:
     match = _DURATION.fullmatch(text)
     parts = {unit: int(count) for unit, count in match.groupdict().items() if count} if match else {}
-    seconds = timedelta(**parts).total_seconds() if parts else 0.0
+    # Summed by hand: a timedelta of too many days raises an error of its own.
+    seconds = sum(count * _UNIT_S[unit] for unit, count in parts.items())
     if not INTERVAL_S_MIN <= seconds <= INTERVAL_S_MAX:
         raise CallerError(f"{text!r} is not a duration from PT1S to P366D", f"write {_FORMS}")
-    return int(seconds) * 1_000
+    return seconds * 1_000
 
 
 def _check_cron(text: str) -> None:

@@ -240,8 +240,9 @@ class SteeringContract:
         for name in ("", "a/b", "a@b", "x" * 101, "a\x00b"):
             with pytest.raises(CallerError):
                 await store.schedules.add(replace(NIGHTLY, name=name))
-        with pytest.raises(CallerError):
-            await store.schedules.add(replace(NIGHTLY, name="other", jitter_s=-1.0))
+        for wrong in ({"jitter_s": -1.0}, {"tenant": "a\x00b"}, {"flow": "a\x00b"}, {"stage": "\ud800"}):
+            with pytest.raises(CallerError):
+                await store.schedules.add(replace(NIGHTLY, name="other", **wrong))
 
     async def test_a_paused_schedule_does_not_fire_and_resumes_from_now(self, store: Parts, passage: Passage) -> None:
         await store.schedules.add(NIGHTLY)
