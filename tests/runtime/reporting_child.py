@@ -19,9 +19,10 @@ FLOW = Flow("reported")
 HOLD_S = 1.0
 REPORT_S = 0.1
 STILL_S_MAX = 1.0
+HANDLING_S_MAX = 5.0
 
 
-@FLOW.stage
+@FLOW.stage(timeout_s=HANDLING_S_MAX)
 async def one(takes_s: float) -> None:
     await asyncio.sleep(takes_s)
 
@@ -45,7 +46,8 @@ async def main(path: str, twin: bool) -> None:
     seams = Seams()
     worker = (Stuck if broken else Worker)(store, [FLOW], seams, WorkerOptions(hold_s=HOLD_S))
     report = tell_ready()
-    seams.threads.beat(REPORT_S, lambda: report(worker.still_s()))
+    report(0.0, worker.handling_s_max)
+    seams.threads.beat(REPORT_S, lambda: report(worker.still_s(), worker.handling_s_max))
     await worker.run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,27 @@ async def test_a_child_that_lives_and_does_not_get_on_is_replaced(tmp_path: Path
 async def test_a_child_with_a_long_handler_is_left_alone(tmp_path: Path) -> None:
     supervisor, _ = await run_to_the_end(tmp_path / "store.db", "whole", 3 * reporting_child.STILL_S_MAX)
     assert (supervisor.counts["still"], supervisor.counts["restarts"]) == (0, 0)
+
+
+async def test_a_child_that_says_nothing_is_replaced_after_the_time_that_a_handler_may_take(tmp_path: Path) -> None:
+    """Stopped, as one is that holds the interpreter for ever: none of its threads can say anything."""
+    store = await SqliteStore.open(str(tmp_path / "store.db"))
+    said: list[str] = []
+    supervisor = supervised(tmp_path / "store.db", "whole", said)
+    try:
+        running = asyncio.ensure_future(supervisor.run())
+        first = await Bench(store).submit(reporting_child.FLOW, 0.0)
+        await eventually(lambda: store.finishes(first), "it works")
+        (pid,) = supervisor.pids
+        os.kill(pid, signal.SIGSTOP)
+        second = await Bench(store).submit(reporting_child.FLOW, 0.0)
+        await eventually(lambda: store.finishes(second), "another child does the work", JOB_S_MAX)
+        supervisor.drain()
+        assert await asyncio.wait_for(running, JOB_S_MAX) == 0
+    finally:
+        await store.close()
+    assert supervisor.counts["still"] == 1
+    assert f"worker {pid} has said nothing for" in said[0]
 
 
 async def test_a_worker_that_has_nothing_to_do_gets_on(bench: Bench) -> None:

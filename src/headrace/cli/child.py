@@ -62,7 +62,8 @@ async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
         loop.add_signal_handler(signal.SIGTERM, term)
         loop.add_signal_handler(signal.SIGINT, worker.stop_now)
         report = tell_ready()
-        reports = seams.threads.beat(REPORT_S, lambda: report(worker.still_s()))
+        report(0.0, worker.handling_s_max)
+        reports = seams.threads.beat(REPORT_S, lambda: report(worker.still_s(), worker.handling_s_max))
         try:
             await worker.run()
         finally:

@@ -2,7 +2,8 @@
 
 The parent tells a child its process id, so that the child can end with it, and a pipe, by which the child says that it
 is ready, and where. Both are variables of the environment; a child calls `die_with_parent` and `tell_ready`. A worker
-goes on to say by the same pipe for how long it has not got on, because nobody else can know.
+goes on to say by the same pipe for how long it has not got on, because nobody else can know, and how long it may be
+silent.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def worker_program(
 @dataclass(slots=True)
 class Child:
     """One process of a program; `ready` becomes what it said when it was ready, or None if it never was. `still_s` is
-    for how long it has not got on, as it says itself."""
+    for how long it has not got on, as it says itself, and `silent_s` for how long it has said nothing, which may be
+    work for `silent_s_max` (None: it does not report)."""
 
     program: Program
     process: asyncio.subprocess.Process
@@ -56,6 +58,8 @@ class Child:
     ready: asyncio.Future[str | None] = field(repr=False)
     lines: asyncio.Task[None] | None = field(default=None, repr=False)
     still_s: float = 0.0
+    silent_s: float = 0.0
+    silent_s_max: float | None = None
 
     @property
     def pid(self) -> int:
@@ -102,7 +106,7 @@ async def start(program: Program, now: float, variables: Mapping[str, str]) -> C
 
 def _listen(child: Child, reading: int) -> None:
     """Hear what a child says until it closes its end: a line when it is ready, and then for how many seconds it is
-    still."""
+    still and may be silent."""
     loop = asyncio.get_running_loop()
 
     def heard() -> None:
@@ -113,7 +117,8 @@ def _listen(child: Child, reading: int) -> None:
         if not child.ready.done():
             child.ready.set_result(lines.pop(0) if lines else None)
         if lines:
-            child.still_s = float(lines[-1])
+            child.still_s, child.silent_s_max = (float(seconds) for seconds in lines[-1].split())
+            child.silent_s = 0.0
 
     loop.add_reader(reading, heard)
 
@@ -142,9 +147,9 @@ def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
         os._exit(1)
 
 
-def tell_ready(words: str = "ready") -> Callable[[float], None]:
+def tell_ready(words: str = "ready") -> Callable[[float, float], None]:
     """Called by a child: it has what it needs and begins to work; `words`, a line, may say where. A worker reports with
-    the answer, from any thread, for how many seconds it has not got on."""
+    the answer, from any thread, for how many seconds it has not got on, and for how many it may say nothing at all."""
     descriptor = int(os.environ.pop(READY_VARIABLE, "-1"))
 
     def say(line: str) -> None:
@@ -155,7 +160,7 @@ def tell_ready(words: str = "ready") -> Callable[[float], None]:
     if descriptor >= 0:
         os.set_inheritable(descriptor, False)
         say(words)
-    return lambda still_s: say(f"{still_s:.1f}")
+    return lambda still_s, silent_s_max: say(f"{still_s:.1f} {silent_s_max:.1f}")
 
 
 def ending(code: int) -> str:

@@ -5,8 +5,9 @@ and kills a child that is frozen inside a write of a SQLite store, because such 
 worker that says of itself that it does not get on. A child that dies costs its claims some time and nothing else, so
 killing is always safe.
 
-A worker that says nothing is left alone. It may hold the interpreter in a long call of foreign code, which is work; if
-it is frozen, its claims run out and others go on with them.
+A worker that says nothing may hold the interpreter in a long call of foreign code, which is work for as long as its
+handlers may take. After that it is killed as well: a regular expression that does not end, or a stopped process, would
+else be missed by nobody, and the next worker that takes its items over would be the next to hang.
 
 What does not heal by itself is not tried again and again. The first worker starts alone; if it cannot work at all (a
 module that does not import, a store that does not answer) there is one message and no loop of restarts. Programs of a
@@ -250,8 +251,9 @@ class Supervisor:
     async def _watch_children(self) -> None:
         """Kill a child of ours that has been inside one write for a third of the hold time, or that does not get on."""
         limit_s = self._plan.hold_s / 3
+        look_s = min(1.0, limit_s / 4)
         while True:
-            await asyncio.sleep(min(1.0, limit_s / 4))
+            await asyncio.sleep(look_s)
             children = {child.pid: child for child in self._children.values()}
             before = self._clock.monotonic() - limit_s
             for holder in set(children) & {stuck_writer(path, before) for path in self._side_files(children)}:
@@ -259,11 +261,23 @@ class Supervisor:
                 self._say(f"worker {holder} is frozen inside a write and stops the others: killed")
                 children[holder].send(signal.SIGKILL)
             for child in children.values():
-                if child.still_s > self._plan.still_s_max:
-                    self.counts["still"] += 1
-                    self._say(f"worker {child.pid} has claimed and settled nothing for {child.still_s:.0f} s: killed")
-                    child.still_s = 0.0
-                    child.send(signal.SIGKILL)
+                # Counted in looks and not by the clock: while everything was stopped, nobody could say anything.
+                child.silent_s += look_s
+                self._judge(child)
+
+    def _judge(self, child: Child) -> None:
+        """Kill a child that has not got on for too long, as it says itself or by saying nothing."""
+        limit_s = self._plan.still_s_max
+        if child.still_s > limit_s:
+            words = f"has claimed and settled nothing for {child.still_s:.0f} s"
+        elif child.silent_s_max is not None and child.silent_s > child.silent_s_max + limit_s:
+            words = f"has said nothing for {child.silent_s:.0f} s"
+        else:
+            return
+        self.counts["still"] += 1
+        self._say(f"worker {child.pid} {words}: killed")
+        child.still_s = child.silent_s = 0.0
+        child.send(signal.SIGKILL)
 
     def _side_files(self, pids: Iterable[int]) -> set[Path]:
         """That of the store, and where the system tells it those of SQLite sinks that the children have open."""

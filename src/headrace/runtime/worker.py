@@ -157,17 +157,22 @@ class Worker:
             self.observer.event("worker.gave_up", detail=str(error))
             self.drain()
 
+    @property
+    def handling_s_max(self) -> float:
+        """How long a handler may hold the interpreter, as foreign code can: nothing of this process can end it."""
+        return max(crew.stage.timeout_s for crew in self._crews.values())
+
     def still_s(self) -> float:
         """For how long it has not got on, though it could; any thread may ask.
 
         It gets on while the store answers, or fails to: a worker with a free lane asks it all the time. It also does
         while a handler runs, for as long as it may: then the watch ends it, unless the event loop itself is stuck.
         """
-        yard, stages = self._yard, [crew.stage for crew in self._crews.values()]
+        yard = self._yard
         if any(lane.handling for crew in self._crews.values() for lane in tuple(crew.lanes)):
-            since, patience_s = max(yard.moved_at, self._watch.looked_at), max(stage.timeout_s for stage in stages)
+            since, patience_s = max(yard.moved_at, self._watch.looked_at), self.handling_s_max
         else:
-            since, patience_s = yard.moved_at, max(stage.batch_wait_s for stage in stages)
+            since, patience_s = yard.moved_at, max(crew.stage.batch_wait_s for crew in self._crews.values())
         return max(0.0, yard.now() - since - patience_s)
 
     def _ring(self) -> None:
