@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -219,6 +221,22 @@ def test_a_child_that_dies_without_a_word_is_told(headrace_process: Command, her
     done = headrace_process("worker", "app:flow")
     assert done.returncode == 9
     assert "ended with exit code 9 before it was ready" in done.stderr
+
+
+def work_without_a_log(here: Path) -> int:
+    """The exit code of a worker whose every line fails."""
+    command = (sys.executable, "-m", "headrace", "worker", "app:flow", "--until-idle", "--hold-s", "1")
+    with Path("/dev/full").open("w") as full:
+        return subprocess.run(command, cwd=here, stderr=full, timeout=60, check=False).returncode
+
+
+async def test_a_log_that_cannot_be_written_stops_no_work(here: Path, told: Callable[[], tuple[str, int]]) -> None:
+    failing = "    if what == 'fail':\n        raise headrace.Dead('x')\n    if what"
+    (here / "app.py").write_text(APP.replace("    if what", failing, 1))
+    job = await submit(here, "fail", "crash", "quick", "fail")
+    assert await asyncio.to_thread(work_without_a_log, here) == 0
+    tally = (await look(here, job))[0].stages["work"]
+    assert (tally.done, tally.dead) == (2, 2)
 
 
 async def test_one_document_is_all_that_a_worker_prints(

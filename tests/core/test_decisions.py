@@ -8,6 +8,7 @@ import pytest
 
 from headrace.core import bits
 from headrace.core.claims import Again, Loss
+from headrace.core.deliveries import REASON_CHARS_MAX
 from headrace.core.parcels import DELAY_S_MAX, Parcel
 from headrace.core.retry import DUE_GROUPS_MAX, Group, groups
 from headrace.core.rotation import LOWEST_EVERY, TENANTS_REMEMBERED_MAX, Turn, share
@@ -61,3 +62,8 @@ def test_a_turn_remembers_so_many_tenants_and_tells_of_those_that_come_next() ->
 @pytest.mark.parametrize(("waiting", "live", "part"), [(5, 2, 2), (4, 2, 1), (0, 3, 1), (9, 1, 9), (40, 5, 4)])
 def test_a_share_is_rounded_up_and_never_nothing(waiting: int, live: int, part: int) -> None:
     assert share(waiting, live) == part
+
+
+def test_the_reason_and_the_rule_of_a_letter_are_bounded() -> None:
+    loss = Loss(0, "a whole page " * 1_000, "r" * 5_000)
+    assert (len(loss.reason), len(loss.rule)) == (REASON_CHARS_MAX, REASON_CHARS_MAX)

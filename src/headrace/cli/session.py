@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -78,7 +78,9 @@ class Session:
         show(Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH))
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr)
+        # What cannot be said (its reader has gone, its disk is full) must not end a supervisor.
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def of(context: typer.Context) -> Session:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headrace.core.deliveries import REASON_CHARS_MAX
 from headrace.core.graph import Graph
 from headrace.core.parcels import Parcel, bounded_s
 from headrace.core.redaction import clipped
@@ -95,8 +96,8 @@ class Loss:
     traceback: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", storable(self.reason))
-        object.__setattr__(self, "rule", storable(self.rule))
+        object.__setattr__(self, "reason", storable(self.reason[:REASON_CHARS_MAX]))
+        object.__setattr__(self, "rule", storable(self.rule[:REASON_CHARS_MAX]))
         object.__setattr__(self, "error", storable(self.error[:ERROR_CHARS_MAX]))
         object.__setattr__(self, "traceback", clipped(storable(self.traceback), TRACEBACK_BYTES_MAX))
 

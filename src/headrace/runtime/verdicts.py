@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 from headrace.core.claims import ERROR_CHARS_MAX, Again, Loss
+from headrace.core.deliveries import REASON_CHARS_MAX
 from headrace.core.errors import ClaimLost, InvalidFlow, InvalidPayload, TransactionEnded
 from headrace.core.outcomes import Dead, Outcome, Retry, Snooze, flaw
 from headrace.core.redaction import redacted_text
@@ -39,7 +40,7 @@ def record(work: Slice, index: int, answer: BaseException, yard: Yard) -> None:
         work.lose(Loss(index, verdict.reason, verdict.rule, error, verdict.attempt, trail))
     if not isinstance(answer, Snooze):
         attempt = _attempt(work, index, verdict.attempt, dead=verdict.delay_s is None)
-        yard.reporter.failed(answer, attempt, verdict.reason, trail)
+        yard.reporter.failed(answer, attempt, verdict.reason[:REASON_CHARS_MAX], trail)
 
 
 def open_slice(work: Slice, yard: Yard) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO, cast
 
 import structlog
@@ -16,13 +17,17 @@ Renderer = Callable[[WrappedLogger, str, EventDict], str]
 
 
 class _Talk:
-    """Standard error as it is at the moment: a test or a bar may have put another in its place."""
+    """Standard error as it is at the moment: a test or a bar may have put another in its place. A line that cannot be
+    written (its reader has gone, its disk is full) is lost, and the work goes on."""
 
     def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        with suppress(OSError, ValueError):
+            sys.stderr.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
