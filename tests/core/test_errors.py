@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 
 import pytest
 
@@ -43,3 +44,11 @@ def test_only_what_heals_is_suppressed(kind: type[HeadraceError]) -> None:
     else:
         with pytest.raises(kind):
             call()
+
+
+def test_a_traceback_says_what_to_do() -> None:
+    assert traceback.format_exception(HeadraceError("no", "do this")) == [
+        "headrace.core.errors.HeadraceError: no\n",
+        "→ do this\n",
+    ]
+    assert traceback.format_exception(HeadraceError("no")) == ["headrace.core.errors.HeadraceError: no\n"]

@@ -40,6 +40,9 @@ class HeadraceError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            # A traceback shows notes, and nothing else of an error but its message.
+            self.add_note(f"→ {hint}")
 
 
 class CallerError(HeadraceError):
