@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ def test_pages_use_public_names_only(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     used = set(re.findall(r"(?:from|import) (headrace[\w.]*)", text))
     assert used <= PUBLIC
+
+
+@pytest.mark.parametrize("page", [*PAGES, *WITH_SERVERS, "README.md", "README.vi.md"])
+def test_what_a_page_installs_exists(page: str) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"'headrace\[(\w+)\]'", (ROOT / page).read_text("utf-8"))) <= set(extras)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *WITH_SERVERS, "README.md", "README.vi.md"])
