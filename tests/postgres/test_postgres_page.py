@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -49,6 +51,42 @@ def test_what_the_page_about_transactions_shows_is_run(
             connection.execute(text.encode())
 
     Reader(tmp_path, headrace_command, capfd, query, {"HEADRACE_STORE": postgres_url}).follow("docs/transactions.md")
+    flows = ("bills:flow", "orders:flow", "sell:flow")
+    done = headrace_command("worker", *flows, "--until-idle", HEADRACE_STORE=postgres_url)
+    assert done.returncode == 0, done.stderr
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT flow, count(*) FROM headrace.job GROUP BY flow ORDER BY flow").fetchall()
-        assert found == [("orders", 2), ("sales", 1)]
+        assert found == [("bills", 1), ("orders", 2), ("sales", 1)]
+        assert connection.execute("SELECT article FROM shop_order ORDER BY id").fetchall() == [("BOLT",), ("nut",)]
+    assert answers_of_a_thread_that_lost_its_connection(tmp_path, postgres_url) == ["bill", "again", "lost"]
+
+
+LOSING = """
+import psycopg, shop
+from bills import bill
+from django.db.utils import OperationalError
+
+def lose():
+    with psycopg.connect(shop.os.environ["HEADRACE_STORE"], autocommit=True) as other:
+        pid = shop.connection.connection.info.backend_pid
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+
+bill(1)
+print("bill")
+lose()
+bill(1)
+print("again")
+lose()
+try:
+    bill.__wrapped__(1)
+except OperationalError:
+    print("lost")
+"""
+
+
+def answers_of_a_thread_that_lost_its_connection(folder: Path, url: str) -> list[str]:
+    """What the page's handler does then, and what it does without its decorator."""
+    line = [sys.executable, "-c", LOSING]
+    environment = {**os.environ, "HEADRACE_STORE": url}
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split()
