@@ -66,6 +66,10 @@ def test_people_get_a_line_and_a_way_out_for_each(headrace_command: Command, exa
     told = headrace_command("doctor").stdout.splitlines()
     assert "warning  workers: none, and jobs are open" in told
     assert told[told.index("warning  workers: none, and jobs are open") + 1].strip() == "→ headrace worker app:flow"
+    assert (
+        "         → headrace worker app:flow app:flow"
+        in headrace_command("doctor", "app:flow", "app:flow").stdout.splitlines()
+    )
 
 
 def test_a_journal_mode_that_somebody_changed_is_told(examined: Examined, here: Path) -> None:

@@ -78,6 +78,22 @@ def test_dead_letters_are_listed_redriven_and_purged(headrace_command: Command, 
     assert answer("verify", job)["clean"]
 
 
+def test_one_dead_letter_is_redriven_or_purged_by_its_place(headrace_command: Command, answer: Answer) -> None:
+    job = answer("jobs", "submit", "app:flow", '"bad bad bad"')["id"]
+    headrace_command(*WORK)
+    first, second, third = (f"{letter['stage']}/{letter['seq']}" for letter in answer("dead", "list", "--job", job))
+    assert answer("dead", "redrive", "--job", job, "--item", second) == {"redriven": 1}
+    assert answer("dead", "purge", "--job", job, "--item", third) == {"purged": 1}
+    assert [f"{left['stage']}/{left['seq']}" for left in answer("dead", "list", "--job", job)] == [first]
+    for wrong in (
+        ["--item", first],
+        ["--job", job, "--item", "greet"],
+        ["--job", job, "--item", first, "--stage", "x"],
+    ):
+        done = headrace_command("dead", "redrive", *wrong)
+        assert (done.returncode, "item" in done.stderr or "STAGE/SEQ" in done.stderr) == (2, True)
+
+
 def test_a_job_redriven_in_part_stays_failed(headrace_command: Command, here: Path, answer: Answer) -> None:
     job = answer("jobs", "submit", "app:flow", '"good bad bad"')["id"]
     headrace_command(*WORK)

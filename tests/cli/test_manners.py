@@ -43,6 +43,14 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
     assert {name: text.splitlines()[0] for name, text in said.items()} == {**COMMANDS, **apps}
 
 
+@pytest.mark.parametrize("group", ["jobs", "dead", "schedules", "migrate", "rig"])
+def test_no_sentence_of_a_list_of_commands_is_cut(group: str, headrace_command: Command) -> None:
+    done = headrace_command(group, "--help")
+    assert [line for line in done.stdout.splitlines() if line.endswith("...")] == [
+        f"Usage: headrace {group} [OPTIONS] COMMAND [ARGS]..."
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [

@@ -164,6 +164,8 @@ def test_the_settings_are_listed_as_the_page_shows_them(shop: Path) -> None:
     done = called(shop, "settings", "--json", SHOP_API_KEY="hush" * 8, SHOP_WORKERS="3")
     values = json.loads(done.stdout)
     assert (values["SHOP_WORKERS"], values["SHOP_API_KEY"]) == ("3", "…")
+    unset = json.loads(called(shop, "settings", "--json").stdout)
+    assert (unset["SHOP_API_KEY"], unset["SHOP_HTTP_PORT"]) == (None, None)
     namespace: dict[str, Any] = {"__name__": "shop"}
     sys.modules["shop"] = type(sys)("shop")
     try:

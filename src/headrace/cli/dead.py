@@ -28,6 +28,7 @@ Flow = Annotated[str | None, typer.Option("--flow", help="Only of this flow.")]
 Stage = Annotated[str | None, typer.Option("--stage", help="Only of this stage.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Only with this reason.")]
 Rule = Annotated[str | None, typer.Option("--rule", help="Only with this rule.")]
+Item = Annotated[str | None, typer.Option("--item", metavar="STAGE/SEQ", help="Only this item of the job.")]
 Fingerprint = Annotated[str | None, typer.Option("--fingerprint", help="Only with this error's fingerprint.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="At most this many.")]
 All = Annotated[bool, typer.Option("--all", help="Every dead letter: needed when nothing else narrows it.")]
@@ -58,11 +59,11 @@ def list_dead(
 @app.command()
 def show(
     context: typer.Context,
-    job: Annotated[str, typer.Argument(help="The id of a job, or its end.")],
-    item: Annotated[str | None, typer.Argument(metavar="[STAGE/SEQ]", help="Only this item.")] = None,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its end.")],
+    item: Annotated[str | None, typer.Argument(metavar="STAGE/SEQ", help="Only this item.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 10,
 ) -> None:
-    """Show dead letters of a job whole, with their tracebacks, newest first."""
+    """Show a job's dead letters with their tracebacks, newest first."""
     session = of(context)
     stage, seq = _place(job, item)
     which = DeadFilter(session.flags.get("tenant"), job, stage=stage, seq=seq, limit=limit)
@@ -87,12 +88,22 @@ def _place(job: str, item: str | None) -> tuple[str | None, int | None]:
     return stage, int(seq)
 
 
+def _narrowed(job: str | None, stage: str | None, item: str | None) -> tuple[str | None, int | None]:
+    """Stage and number of the one item that is meant, if one is."""
+    if item is None:
+        return stage, None
+    if job is None or stage is not None:
+        raise CallerError("--item says which item of a job", "name the job by --job, and no --stage")
+    return _place(job, item)
+
+
 @app.command()
 def redrive(
     context: typer.Context,
     job: Job = None,
     flow: Flow = None,
     stage: Stage = None,
+    item: Item = None,
     reason: Reason = None,
     rule: Rule = None,
     fingerprint: Fingerprint = None,
@@ -101,7 +112,8 @@ def redrive(
 ) -> None:
     """Give dead items another passage: a new generation of their job."""
     session = of(context)
-    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
+    stage, seq = _narrowed(job, stage, item)
+    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit, seq)
     _check(which, everything)
 
     async def work(engine: Engine) -> int:
@@ -117,6 +129,7 @@ def purge(
     job: Job = None,
     flow: Flow = None,
     stage: Stage = None,
+    item: Item = None,
     reason: Reason = None,
     rule: Rule = None,
     fingerprint: Fingerprint = None,
@@ -125,7 +138,8 @@ def purge(
 ) -> None:
     """Forget dead letters. The tallies keep counting them."""
     session = of(context)
-    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit)
+    stage, seq = _narrowed(job, stage, item)
+    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit, seq)
     _check(which, everything)
 
     async def work(engine: Engine) -> int:

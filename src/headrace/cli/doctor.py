@@ -35,7 +35,9 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     context: typer.Context,
-    flows: Annotated[list[str] | None, typer.Argument(help="Flows whose handlers open jobs need.")] = None,
+    flows: Annotated[
+        list[str] | None, typer.Argument(metavar="FLOW", help="Flows whose handlers open jobs need.")
+    ] = None,
 ) -> int:
     """Check the surroundings, and say what to do.
 
@@ -111,6 +113,7 @@ def _frozen_writer(settings: Settings) -> Iterator[Check]:
 
 
 async def _work(store: Parts, flows: Sequence[str]) -> AsyncIterator[Check]:
+    start = f"headrace worker {' '.join(flows or ['app:flow'])}"
     listed = await store.workers()
     gone = [worker for worker in listed if _is_gone(worker)]
     workers = [worker for worker in listed if worker not in gone]
@@ -125,8 +128,8 @@ async def _work(store: Parts, flows: Sequence[str]) -> AsyncIterator[Check]:
     elif await control.idle(store):
         yield fine("workers", "none, and no job is open")
     else:
-        yield warning("workers", "none, and jobs are open", "headrace worker app:flow")
-    for check in _schedules(await store.schedules.look()):
+        yield warning("workers", "none, and jobs are open", start)
+    for check in _schedules(await store.schedules.look(), start):
         yield check
     if flows:
         async for check in _handlers(store, flows):
@@ -155,7 +158,7 @@ async def _unattended(store: Backend) -> AsyncIterator[Check]:
         yield warning("stages", found, "do the workers have this flow? (items that are not due yet wait as well)")
 
 
-def _schedules(views: Sequence[ScheduleView]) -> Iterator[Check]:
+def _schedules(views: Sequence[ScheduleView], start: str) -> Iterator[Check]:
     """Schedules that do not fire though somebody may think so."""
     troubled = False
     for view in views:
@@ -164,7 +167,7 @@ def _schedules(views: Sequence[ScheduleView]) -> Iterator[Check]:
         if view.state == "undeclared":
             found = f"{name} is not declared any more and does not fire"
         elif view.state == "no worker":
-            found, hint = f"no running worker has the flow {view.schedule.flow!r} of {name}", "headrace worker app:flow"
+            found, hint = f"no running worker has the flow {view.schedule.flow!r} of {name}", start
         elif last is not None and last.outcome is FireOutcome.REFUSED:
             found = f"{name} could not submit its last job: {last.reason}"
         if found:

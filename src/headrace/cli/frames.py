@@ -20,7 +20,7 @@ from headrace.cli.session import Session, of
 from headrace.services.frame import Frame, Talk
 from headrace.services.log_lines import log_to_stderr
 from headrace.services.service import PORT_MAX
-from headrace.services.settings import declared, help_of
+from headrace.services.settings import Declared, declared, help_of
 
 Register = Callable[[typer.Typer], None]
 
@@ -29,7 +29,7 @@ def frame_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
     """Add the commands of a frame to a tree: those of its services, `up`, `doctor` and `settings`."""
     service_commands(tree, frame)
 
-    @tree.command(help="Run everything, each service in processes of its own, until Ctrl-C.")
+    @tree.command(help="Run everything, each service in its own process, until Ctrl-C.")
     def up(context: typer.Context) -> int:
         return asyncio.run(frame.up(os.environ, Talk(of(context).say, tell)))
 
@@ -90,14 +90,23 @@ def _serving(frame: Frame[Any], name: str) -> Callable[..., None]:
 def _settings(session: Session, frame: Frame[Any]) -> None:
     read = frame.load(os.environ)
     known = list(declared(frame.settings, frame.prefix))
-    values = {one.variable: "…" if one.facts.secret else str(getattr(read, one.name)) for one in known}
+    values = {one.variable: _shown(one, getattr(read, one.name)) for one in known}
 
     def show(console: Any) -> None:
         from headrace.cli.tables import plain_table
 
         table = plain_table("variable", "value", "meaning")
         for one in known:
-            table.add_row(one.variable, values[one.variable], one.facts.doc)
+            table.add_row(one.variable, values[one.variable] or "–", one.facts.doc)
         console.print(table)
 
     session.answer(values, show)
+
+
+def _shown(one: Declared, value: Any) -> str | None:
+    """A value as a variable would have it; None if there is none. Of a secret one sees whether it is set."""
+    if value is None or value in ("", ()):
+        return None
+    if one.facts.secret:
+        return "…"
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -36,8 +36,8 @@ def register(tree: typer.Typer) -> None:
 @app.command()
 def submit(
     context: typer.Context,
-    flow: Annotated[str, typer.Argument(help="module:attribute, as in app:flow.")],
-    payload: Annotated[str | None, typer.Argument(help="The root item as JSON.")] = None,
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="module:attribute, as in app:flow.")],
+    payload: Annotated[str | None, typer.Argument(metavar="PAYLOAD", help="The root item as JSON.")] = None,
     file: Annotated[str | None, typer.Option(help="Many items: a file of JSON lines, - for stdin.")] = None,
     key: Annotated[str | None, typer.Option(help="One key is one job, however often it is submitted.")] = None,
     priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
@@ -162,7 +162,7 @@ def cancel(
     job: JobArgument,
     item: Annotated[str | None, typer.Option(metavar="STAGE/SEQ", help="Only this item.")] = None,
 ) -> None:
-    """End what waits as cancelled; what is held may still finish within its hold time."""
+    """End what waits as cancelled. What is held may still finish within its hold time."""
     if item is None:
         _steer(context, job, "cancelled", lambda engine, whole: engine.cancel(whole))
         return

@@ -29,7 +29,7 @@ def up(context: typer.Context) -> None:
 
 @app.command()
 def status(context: typer.Context) -> int:
-    """Which schema the store has and which one this code needs; exit code 1 if they differ."""
+    """Which schema the store has and which one this code needs. Exit code 1 if they differ."""
     from headrace.wiring import schema_versions
 
     session = of(context)
@@ -41,7 +41,7 @@ def status(context: typer.Context) -> int:
 
 @app.command()
 def sql(context: typer.Context) -> None:
-    """Print the statements of all migrations, for those who apply them by hand."""
+    """Print the statements of all migrations, to apply them by hand."""
     from headrace.wiring import migration_text
 
     session = of(context)

@@ -39,7 +39,7 @@ def list_schedules(context: typer.Context) -> None:
 def add(
     context: typer.Context,
     name: Name,
-    flow: Annotated[str, typer.Argument(help="The name of a flow that workers have.")],
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="The name of a flow that workers have.")],
     when: Annotated[str, typer.Argument(metavar="CRON", help='"*/5 * * * *", or a duration such as PT5M.')],
     payload: Annotated[str | None, typer.Option(help="The item as JSON; without it, the moment.")] = None,
     stage: Annotated[str, typer.Option(help="The root stage, where a flow has several.")] = "",
@@ -79,7 +79,7 @@ def resume(context: typer.Context, name: Name) -> None:
 
 @app.command()
 def run(context: typer.Context, name: Name) -> None:
-    """Let a worker fire once now, also if it is paused and whatever overlaps."""
+    """Let a worker fire once now. Also if it is paused, and whatever overlaps."""
     _steer(context, name, "asked to run", lambda engine: engine.schedules.run(name))
 
 

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def worker(
     context: typer.Context,
-    flows: Annotated[list[str], typer.Argument(help="module:attribute, as in app:flow.")],
+    flows: Annotated[list[str], typer.Argument(metavar="FLOW", help="module:attribute, as in app:flow.")],
     processes: Annotated[int | None, typer.Option(help=help_for("processes"))] = None,
     hold_s: Annotated[float | None, typer.Option(help=help_for("hold_s"))] = None,
     drain_s: Annotated[float | None, typer.Option(help=help_for("drain_s"))] = None,
