@@ -15,6 +15,7 @@ from headrace.adapters.postgres import PostgresStore
 from headrace.core.deliveries import Subscription
 from headrace.core.ledgers import Account
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
+from headrace.testing.contracts.bench import Bench
 from headrace.testing.contracts.ledger import NAME
 from headrace.testing.passage import RealPassage
 from headrace.testing.rig.postgres import PostgresServer
@@ -43,6 +44,30 @@ TWINS = {
         "e.claim IS NULL OR",
         "true OR",
         OutboxContract.test_two_relays_do_not_hold_the_same_event,
+    ),
+    "a relay gets topics that it does not take": Twin(
+        "claim_events",
+        "AND (wanted = '{}' OR e.topic = ANY (wanted))",
+        "",
+        OutboxContract.test_a_relay_gets_the_topics_it_names_and_no_others,
+    ),
+    "an event waits for one that its relay does not take": Twin(
+        "claim_events",
+        "AND (wanted = '{}' OR b.topic = ANY (wanted))",
+        "",
+        OutboxContract.test_an_event_waits_for_none_that_its_relay_does_not_take,
+    ),
+    "what no relay takes fills the window": Twin(
+        "claim_events",
+        "AND (wanted = '{}' OR f.topic = ANY (wanted))",
+        "",
+        OutboxContract.test_any_number_that_no_relay_takes_hold_up_nothing,
+    ),
+    "what is held fills the window": Twin(
+        "claim_events",
+        "AND (f.claim IS NULL OR f.claim_until < moment)",
+        "",
+        OutboxContract.test_any_number_that_are_held_hold_up_nothing,
     ),
     "a late relay marks what another holds": Twin(
         "publish_events",
@@ -132,5 +157,12 @@ def broken(url: str, name: str) -> Iterator[None]:
 async def test_a_missing_guard_is_noticed(shared: PostgresStore, name: str) -> None:
     await shared.bus.subscribe(Subscription("pages", ("page.*",), deliveries_max=2))
     await shared.ledger.open(Account(NAME))
-    fixtures = {"store": shared, "opened": shared, "bus": shared.bus, "passage": RealPassage()}
+    passage = RealPassage()
+    fixtures = {
+        "store": shared,
+        "opened": shared,
+        "bus": shared.bus,
+        "passage": passage,
+        "bench": Bench(shared, passage),
+    }
     await turns_red(TWINS[name].noticed_by, **fixtures)

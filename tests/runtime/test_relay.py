@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from runtime_bench import Bench
@@ -165,6 +166,16 @@ async def test_two_relays_share_the_work(store: SqliteStore, tap: Tap) -> None:
         assert line == sorted(line)
 
 
+async def test_a_relay_of_some_topics_leaves_the_others(store: SqliteStore, tap: Tap) -> None:
+    await store.outbox.add([Event("e1", "job.completed", key="k"), told(2, "k"), told(3)])
+    async with running(store, tap, replace(QUICK, topics=("order.placed",))) as relay:
+        await eventually(lambda: relay.observer.counts["events.told"] == 2, "its own are told")
+    assert tap.heard == ["e2", "e3"]
+    assert (await store.outbox.lag()).unpublished == 1
+
+
 def test_options_that_cannot_work_are_refused() -> None:
     with pytest.raises(CallerError, match="batch_max"):
         RelayOptions(batch_max=0)
+    with pytest.raises(CallerError, match="topic"):
+        RelayOptions(topics=("order.*",))

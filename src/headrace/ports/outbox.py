@@ -19,11 +19,12 @@ class Outbox(Protocol):
         """Commit events of one's own, all or none. An `event_id` seen before is the same event: False, and the
         first stays as it is."""
 
-    async def claim(self, relay: str, room: int, hold_s: float) -> Batch:
+    async def claim(self, relay: str, room: int, hold_s: float, topics: Sequence[str] = ()) -> Batch:
         """Take up to `room` unpublished events, oldest first, and hold them for `hold_s` by the store's clock.
 
-        Nobody else gets them meanwhile; a hold that has passed is taken over. An event is not granted before all
-        earlier ones of its key are published or in the same batch. Nothing to publish is an empty batch.
+        With `topics`, only events of these; those of other topics hold up nothing. Nobody else gets the batch
+        meanwhile; a hold that has passed is taken over. An event is not granted before all earlier ones of its key
+        (and of `topics`) are published or in the same batch. Nothing to publish is an empty batch.
         """
 
     async def published(self, fence: int, event_ids: Sequence[str]) -> int:
@@ -33,8 +34,8 @@ class Outbox(Protocol):
     async def release(self, fence: int, event_ids: Sequence[str], delay_s: float = 0.0) -> None:
         """Give back events of the batch that the bus does not have; they can be claimed after `delay_s`."""
 
-    async def lag(self) -> Lag:
-        """How far the bus is behind, in one snapshot."""
+    async def lag(self, topics: Sequence[str] = ()) -> Lag:
+        """How far the bus is behind, in one snapshot; with `topics`, in events of these."""
 
     async def retain(self) -> int:
         """Drop a bounded number of published events of one's own, consumed inbox rows and finished ledger accounts that

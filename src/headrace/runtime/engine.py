@@ -59,11 +59,13 @@ LOOKS = Backoff(0.005, 0.25, factor=1.5, jitter=0.0)
 
 
 class RelayWishes(TypedDict, total=False):
-    """How a relay works: `batch_max` events are held for `hold_s` at a time; an idle one looks every `poll_s`."""
+    """How a relay works: `batch_max` events are held for `hold_s` at a time; an idle one looks every `poll_s`. With
+    `topics`, it publishes events of these only."""
 
     batch_max: int
     hold_s: float
     poll_s: float
+    topics: tuple[str, ...]
 
 
 class InletWishes(TypedDict, total=False):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from headrace.core.claims import HOLD_S
 from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 from headrace.core.events import PUBLISH_EVENTS_MAX, Batch, Event
+from headrace.core.topics import check_topic
 from headrace.ports.bus import Bus
 from headrace.ports.outbox import Outbox
 from headrace.runtime.observe import Observer
@@ -27,16 +28,20 @@ REFUSED_DELAY_S = 60.0
 @dataclass(frozen=True, slots=True)
 class RelayOptions:
     """`batch_max` events are held for `hold_s` at a time. `poll_s`: how long an idle relay trusts that it would be
-    woken. `id` is made up when it is empty."""
+    woken. `topics`: it publishes events of these only, in order per key among them; empty: all. `id` is made up when
+    it is empty."""
 
     batch_max: int = 500
     hold_s: float = HOLD_S
     poll_s: float = 0.25
+    topics: tuple[str, ...] = ()
     id: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.batch_max <= PUBLISH_EVENTS_MAX or min(self.hold_s, self.poll_s) <= 0:
             raise CallerError(f"{self!r} cannot work", f"times above 0, batch_max from 1 to {PUBLISH_EVENTS_MAX}")
+        for topic in self.topics:
+            check_topic(topic)
 
 
 class Relay:
@@ -78,7 +83,8 @@ class Relay:
 
     async def relay_once(self) -> int:
         """Tell one batch; the number of events that were told."""
-        batch = await self._outbox.claim(self.id, self._options.batch_max, self._options.hold_s)
+        options = self._options
+        batch = await self._outbox.claim(self.id, options.batch_max, options.hold_s, options.topics)
         if not batch.events:
             return 0
         try:

@@ -37,11 +37,11 @@ class PostgresOutbox:
             self._bells.ring()
         return added
 
-    async def claim(self, relay: str, room: int, hold_s: float) -> Batch:
+    async def claim(self, relay: str, room: int, hold_s: float, topics: Sequence[str] = ()) -> Batch:
         if time.monotonic() - self._retained_at > RETAIN_EVERY_S:
             self._retained_at = time.monotonic()
             await self.retain()
-        values = (room, max(CLAIM_WINDOW, 2 * room), hold_s)
+        values = (room, max(CLAIM_WINDOW, 2 * room), hold_s, list(topics))
         found = await self._lanes.write(lambda connection: rows(connection, "claim_events", values))
         return Batch(found[0][0], tuple(_event(row) for row in found)) if found else Batch()
 
@@ -51,8 +51,9 @@ class PostgresOutbox:
     async def release(self, fence: int, event_ids: Sequence[str], delay_s: float = 0.0) -> None:
         await self._on_events("release_events", (fence, list(event_ids), delay_s))
 
-    async def lag(self) -> Lag:
-        return Lag(*await self._lanes.read(lambda connection: one(connection, "outbox_lag")))
+    async def lag(self, topics: Sequence[str] = ()) -> Lag:
+        wanted = (list(topics), list(topics))
+        return Lag(*await self._lanes.read(lambda connection: one(connection, "outbox_lag", wanted)))
 
     async def retain(self) -> int:
         kept = (EVENTS_KEPT_S, INBOX_KEPT_S, ACCOUNTS_KEPT_S)

@@ -29,8 +29,8 @@ class SqliteOutbox:
             check_event(event)
         return await self._transactions.write(lambda tx: [add_event(tx, event) for event in events])
 
-    async def claim(self, relay: str, room: int, hold_s: float) -> Batch:
-        return await self._transactions.write(lambda tx: self._claim(tx, room, hold_s))
+    async def claim(self, relay: str, room: int, hold_s: float, topics: Sequence[str] = ()) -> Batch:
+        return await self._transactions.write(lambda tx: self._claim(tx, room, hold_s, json.dumps(list(topics))))
 
     async def published(self, fence: int, event_ids: Sequence[str]) -> int:
         chosen = json.dumps(list(event_ids))
@@ -47,8 +47,8 @@ class SqliteOutbox:
 
         await self._transactions.write(work)
 
-    async def lag(self) -> Lag:
-        return await self._transactions.read(_lag)
+    async def lag(self, topics: Sequence[str] = ()) -> Lag:
+        return await self._transactions.read(lambda tx: _lag(tx, json.dumps(list(topics))))
 
     async def retain(self) -> int:
         return await self._transactions.write(retain_told)
@@ -56,11 +56,11 @@ class SqliteOutbox:
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
         return self._transactions.on_wake(ring)
 
-    def _claim(self, tx: Transaction, room: int, hold_s: float) -> Batch:
+    def _claim(self, tx: Transaction, room: int, hold_s: float, topics: str) -> Batch:
         if tx.now() >= self._retain_at:
             self._retain_at = tx.now() + RETAIN_EVERY_S
             retain_told(tx)
-        if not tx.value("outbox_any"):
+        if not (tx.value("outbox_any") if topics == "[]" else tx.value("outbox_any_of", topics=topics)):
             return Batch()
         fence = tx.value("fence_mint", now_us=int(tx.wall() * 1_000_000))
         rows = tx.all(
@@ -71,6 +71,7 @@ class SqliteOutbox:
             until=tx.now() + hold_s,
             now=tx.now(),
             boot=tx.boot,
+            topics=topics,
         )
         return Batch(fence, tuple(_event(row) for row in sorted(rows)))
 
@@ -97,8 +98,8 @@ def _event(row: Row) -> Event:
     return Event(event_id, topic, whole, "" if alone else key, json.loads(headers) if headers else {}, happened_at)
 
 
-def _lag(tx: Transaction) -> Lag:
-    row = tx.one("outbox_lag")
+def _lag(tx: Transaction, topics: str) -> Lag:
+    row = tx.one("outbox_lag", topics=topics)
     assert row is not None, "a count is always there"
     count, oldest_at = row
     return Lag(count, max(0.0, tx.wall() - oldest_at) if count else 0.0)

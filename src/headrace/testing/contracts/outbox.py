@@ -21,6 +21,8 @@ from headrace.testing.contracts.only import only
 from headrace.testing.passage import Passage
 
 PLAIN = flow(work("read"))
+MANY = 5_100
+"""More events than a claim looks at."""
 
 
 def told(number: int, key: str = "", topic: str = "order.placed") -> Event:
@@ -194,6 +196,37 @@ class OutboxContract:
             line = [int(name[1:]) for name in heard if int(name[1:]) % 4 == key]
             assert line == sorted(line)
 
+    # Topics
+
+    async def test_a_relay_gets_the_topics_it_names_and_no_others(self, store: Parts, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 1})
+        await bench.drain(job)
+        await store.outbox.add([told(1), told(2, topic="order.paid"), told(3, topic="order")])
+        assert ids(await store.outbox.claim("a", 10, 30.0, ["order.sent"])) == []
+        assert ids(await store.outbox.claim("a", 10, 30.0, ["order.paid", "order.placed"])) == ["e1", "e2"]
+        assert ids(await store.outbox.claim("b", 10, 30.0)) == [f"{job}.1.completed", "e3"]
+
+    async def test_an_event_waits_for_none_that_its_relay_does_not_take(self, store: Parts) -> None:
+        events = [told(1, "k", "order.paid"), told(2, "k"), told(3, "k", "order.paid"), told(4, "k")]
+        await store.outbox.add(events)
+        assert ids(await store.outbox.claim("a", 1, 30.0, ["order.paid"])) == ["e1"]
+        first = await store.outbox.claim("b", 1, 30.0, ["order.placed"])
+        assert ids(first) == ["e2"]
+        assert ids(await store.outbox.claim("b", 10, 30.0, ["order.placed"])) == []
+        await store.outbox.published(first.fence, ids(first))
+        assert ids(await store.outbox.claim("b", 10, 30.0, ["order.placed"])) == ["e4"]
+
+    async def test_any_number_that_no_relay_takes_hold_up_nothing(self, store: Parts) -> None:
+        await store.outbox.add([told(number, topic="order.paid") for number in range(MANY)])
+        await store.outbox.add([told(MANY)])
+        assert ids(await store.outbox.claim("a", 10, 30.0, ["order.placed"])) == [f"e{MANY}"]
+
+    async def test_any_number_that_are_held_hold_up_nothing(self, store: Parts) -> None:
+        await store.outbox.add([told(number) for number in range(MANY)])
+        assert len((await store.outbox.claim("a", MANY, 300.0)).events) == MANY
+        await store.outbox.add([told(MANY)])
+        assert ids(await store.outbox.claim("b", 10, 30.0)) == [f"e{MANY}"]
+
     # Lag and retention
 
     async def test_the_lag_counts_what_nobody_was_told(self, store: Parts) -> None:
@@ -203,6 +236,12 @@ class OutboxContract:
         assert (await store.outbox.lag()).unpublished == 2
         await store.outbox.published(batch.fence, ids(batch))
         assert (await store.outbox.lag()).unpublished == 1
+
+    async def test_the_lag_of_some_topics_counts_these(self, store: Parts) -> None:
+        await store.outbox.add([told(1), told(2), told(3, topic="order.paid")])
+        assert (await store.outbox.lag(["order.paid"])).unpublished == 1
+        assert (await store.outbox.lag(["order.paid", "order.placed"])).unpublished == 3
+        assert await store.outbox.lag(["order.sent"]) == Lag()
 
     async def test_an_idle_outbox_drops_nothing_that_is_young_or_untold(self, store: Parts) -> None:
         await store.outbox.add([told(1), told(2)])

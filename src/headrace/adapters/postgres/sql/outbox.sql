@@ -4,7 +4,7 @@ SELECT headrace.add_events(%b::text[], %b::text[], %b::text[], %b::bytea[], %b::
 
 -- claim_events
 -- Hold unpublished events.
-SELECT * FROM headrace.claim_events(%b::bigint::integer, %b::bigint::integer, %b::double precision)
+SELECT * FROM headrace.claim_events(%b::bigint::integer, %b::bigint::integer, %b::double precision, %b::text[])
 
 -- publish_events
 -- The bus has them.
@@ -17,7 +17,7 @@ SELECT headrace.release_events(%b::bigint, %b::text[], %b::double precision)
 -- outbox_lag
 -- How many events wait to be told, and since when.
 SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(happened_at))), 0)::double precision
-  FROM headrace.event WHERE published_at IS NULL
+  FROM headrace.event WHERE published_at IS NULL AND (%b::text[] = '{}' OR topic = ANY (%b::text[]))
 
 -- retain_told
 -- A bounded piece of retention.

@@ -6,21 +6,31 @@ VALUES (:event_id, :topic, '', 0, '', :now, :key, :payload, :headers)
 RETURNING id
 
 -- outbox_claim
--- Among the oldest unpublished events, those that nobody holds and that stand behind no held one of their key.
+-- Among the oldest events that nobody holds, those that stand behind no held one of their key. Events of other topics
+-- count for nothing.
 UPDATE headrace_event SET claim = :fence, claim_until = :until, claim_boot = :boot
  WHERE id IN (
-    SELECT e.id FROM (SELECT * FROM headrace_event WHERE published_at IS NULL ORDER BY id LIMIT :window) e
-     WHERE (e.claim IS NULL OR e.claim_until < :now OR e.claim_boot <> :boot)
-       AND NOT EXISTS (
+    SELECT w.id FROM (
+        SELECT e.id, coalesce(e.key, e.job) AS line FROM headrace_event e
+         WHERE e.published_at IS NULL AND (e.claim IS NULL OR e.claim_until < :now OR e.claim_boot <> :boot)
+           AND (:topics = '[]' OR e.topic IN (SELECT value FROM json_each(:topics)))
+         ORDER BY e.id LIMIT :window) w
+     WHERE NOT EXISTS (
             SELECT 1 FROM headrace_event b
-             WHERE coalesce(b.key, b.job) = coalesce(e.key, e.job) AND b.id < e.id AND b.published_at IS NULL
-               AND b.claim IS NOT NULL AND b.claim_until >= :now AND b.claim_boot = :boot)
-     ORDER BY e.id LIMIT :room)
+             WHERE coalesce(b.key, b.job) = w.line AND b.id < w.id AND b.published_at IS NULL
+               AND b.claim IS NOT NULL AND b.claim_until >= :now AND b.claim_boot = :boot
+               AND (:topics = '[]' OR b.topic IN (SELECT value FROM json_each(:topics))))
+     ORDER BY w.id LIMIT :room)
 RETURNING id, event_id, topic, coalesce(key, job), body, payload, headers, happened_at
 
 -- outbox_any
 -- Whether anything is unpublished: an idle relay writes nothing.
 SELECT 1 FROM headrace_event WHERE published_at IS NULL LIMIT 1
+
+-- outbox_any_of
+-- The same for some topics, however many events of others wait.
+SELECT 1 FROM headrace_event
+ WHERE published_at IS NULL AND topic IN (SELECT value FROM json_each(:topics)) LIMIT 1
 
 -- outbox_published
 -- The bus has it. Only the holder may say so, and a repeat finds it said.
@@ -34,7 +44,8 @@ UPDATE headrace_event SET claim_until = :until
 
 -- outbox_lag
 -- How many events wait to be told, and since when.
-SELECT count(*), min(happened_at) FROM headrace_event WHERE published_at IS NULL
+SELECT count(*), min(happened_at) FROM headrace_event
+ WHERE published_at IS NULL AND (:topics = '[]' OR topic IN (SELECT value FROM json_each(:topics)))
 
 -- outbox_forget
 -- Published events that are not a job's own; those go with their job.
