@@ -36,6 +36,15 @@ class TestTransactionalPostgres(TransactionContract):
         answer = await bench.settle(claim, ALL, statements=(Statement(0, f"UPDATE {name} SET done = 5"),))
         assert "belongs to headrace" in answer.faults[0][1]
 
+    async def test_a_statement_that_the_server_gives_up_is_a_fault_of_its_item(self, bench: Bench, log: Query) -> None:
+        await bench.submit(PLAIN, {"charge": 2})
+        claim = await bench.claim("charge")
+        short = "SELECT set_config('statement_timeout', '200', true)"
+        slow = (Statement(0, short), Statement(0, "SELECT pg_sleep(20)"))
+        answer = await bench.settle(claim, ALL, statements=(*slow, Statement(1, INSERT, ("item-1", 1))))
+        assert [index for index, _ in answer.faults] == [0]
+        assert "QueryCanceled" in answer.faults[0][1]
+
     async def test_a_refused_settlement_spoils_no_other_of_the_same_call(self, bench: Bench, log: Query) -> None:
         job = await bench.submit(PLAIN, {"charge": 3})
         claims = [await bench.claim("charge", room=1) for _ in range(3)]

@@ -80,5 +80,8 @@ def _apply(connection: Connection, groups: Sequence[Group]) -> list[tuple[int, s
 
 
 def _is_surroundings(connection: Connection, error: Exception) -> bool:
-    """Not the item's fault: the connection, the disk, or a fight over rows that the whole transaction repeats."""
+    """Not the item's fault: the connection, the disk, or a fight over rows that the whole transaction repeats. A
+    statement that the server gave up may take as long the next time, so whoever waited might wait for ever."""
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return False
     return is_again(error) or is_broken(connection, error) or isinstance(error, psycopg.OperationalError)
