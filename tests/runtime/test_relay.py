@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from runtime_bench import Bench
@@ -17,7 +18,8 @@ from headrace.core.deliveries import Subscription
 from headrace.core.errors import CallerError, Unknown, Unreachable
 from headrace.core.events import Event
 from headrace.ports.bus import Bus
-from headrace.runtime.relay import Relay, RelayOptions
+from headrace.runtime.relay import UNROUTED_DELAY_S_MAX, UNROUTED_DELAY_S_MIN, Relay, RelayOptions, runs
+from headrace.runtime.seams import Seams
 from headrace.testing.passage import ManualClock
 
 QUICK = RelayOptions(batch_max=5, hold_s=30.0, poll_s=0.02)
@@ -138,6 +140,73 @@ async def test_what_nobody_subscribes_to_is_counted(store: SqliteStore) -> None:
     async with running(store, Tap(store.bus)) as relay:
         await eventually(lambda: quiet(store), "every event is told")
     assert relay.observer.counts["events.unrouted"] == 1
+
+
+async def test_what_nobody_subscribes_to_is_kept_and_holds_up_only_its_key() -> None:
+    clock = ManualClock()
+    store = SqliteStore(InlineDatabase(), clock)
+    await store.bus.subscribe(Subscription("all", ("order.*",)))
+    tap = Tap(store.bus)
+    relay = Relay(store.outbox, tap, Seams(clock=clock), replace(QUICK, batch_max=500, keep_unrouted=True))
+    await store.outbox.add([Event("c1", "client.new", key="k"), told(1, "k"), told(2, "other"), told(3)])
+    assert await relay.relay_once() == 2
+    assert await received(store) == ["e2", "e3"]
+    await store.bus.subscribe(Subscription("all", ("#",)))
+    assert await relay.relay_once() == 0
+    clock.advance(UNROUTED_DELAY_S_MIN + 0.1)
+    assert await relay.relay_once() == 2
+    assert await received(store) == ["c1", "e1"]
+    assert await quiet(store)
+
+
+async def test_an_event_without_a_subscriber_waits_longer_each_time() -> None:
+    clock = ManualClock()
+    store = SqliteStore(InlineDatabase(), clock)
+    tap = Tap(store.bus)
+    relay = Relay(store.outbox, tap, Seams(clock=clock), replace(QUICK, keep_unrouted=True))
+    await store.outbox.add([told(1)])
+    tries = []
+    for tenth in range(300):
+        before = len(tap.heard)
+        await relay.relay_once()
+        if len(tap.heard) > before:
+            tries.append(tenth / 10)
+        clock.advance(0.1)
+    pauses = [later - sooner for sooner, later in pairwise(tries)]
+    assert pauses[0] < 1.0
+    assert all(later >= sooner - 0.11 for sooner, later in pairwise(pauses))
+    assert UNROUTED_DELAY_S_MAX <= pauses[-1] <= UNROUTED_DELAY_S_MAX + 0.11
+    assert (await store.outbox.lag()).unpublished == 1
+
+
+async def test_what_must_be_done_before_is_done_before_every_publish(store: SqliteStore, tap: Tap) -> None:
+    done: list[str] = []
+
+    async def before(events: Sequence[Event]) -> None:
+        assert tap.heard == []
+        done.extend(event.event_id for event in events)
+        if len(done) <= 2:
+            raise Unreachable("the ledger is down")
+
+    await store.outbox.add([told(1), told(2)])
+    async with running(store, tap, replace(QUICK, before=before)):
+        await eventually(lambda: quiet(store), "every event is told")
+    assert tap.heard == ["e1", "e2"]
+    assert done == ["e1", "e2"] * 2
+
+
+@pytest.mark.parametrize(
+    ("events", "parts"),
+    [
+        ("", []),
+        ("xa xb yc", [["xa", "xb", "yc"]]),
+        ("xk xk yk xk zk", [["xk", "xk"], ["yk"], ["xk"], ["zk"]]),
+        ("xk yk xm ym x. y.", [["xk", "xm", "x.", "y."], ["yk", "ym"]]),
+    ],
+)
+def test_a_part_has_one_topic_per_key(events: str, parts: list[list[str]]) -> None:
+    given = [Event(name, name[0], key=name[1].strip(".")) for name in events.split()]
+    assert [[event.event_id for event in part] for part in runs(given)] == parts
 
 
 async def test_a_relay_killed_before_it_noted_what_it_told_is_followed_by_another() -> None:

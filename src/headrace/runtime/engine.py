@@ -34,7 +34,7 @@ from headrace.runtime.engine_schedules import EngineSchedules
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
 from headrace.runtime.pacing import Pauses
-from headrace.runtime.relay import Relay, RelayOptions
+from headrace.runtime.relay import BeforePublish, Relay, RelayOptions
 from headrace.runtime.seams import Seams
 from headrace.runtime.serving import beside
 from headrace.runtime.submitting import (
@@ -60,12 +60,15 @@ LOOKS = Backoff(0.005, 0.25, factor=1.5, jitter=0.0)
 
 class RelayWishes(TypedDict, total=False):
     """How a relay works: `batch_max` events are held for `hold_s` at a time; an idle one looks every `poll_s`. With
-    `topics`, it publishes events of these only."""
+    `topics`, it publishes events of these only; with `keep_unrouted`, what nobody subscribes to again and again;
+    `before` is awaited with what is about to be published."""
 
     batch_max: int
     hold_s: float
     poll_s: float
     topics: tuple[str, ...]
+    keep_unrouted: bool
+    before: BeforePublish
 
 
 class InletWishes(TypedDict, total=False):
