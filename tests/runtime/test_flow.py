@@ -34,6 +34,14 @@ def test_stages_are_functions_with_or_without_options() -> None:
     assert not flow.stages["read"].shape.awaits
 
 
+def test_options_beside_a_function_are_kept() -> None:
+    async def read(page: str) -> None: ...
+
+    flow = Flow("digest")
+    assert flow.stage(read, name="fetch", concurrency=3) is read
+    assert {name: stage.concurrency for name, stage in flow.stages.items()} == {"fetch": 3}
+
+
 def test_a_declared_function_stays_what_it_is() -> None:
     flow = Flow("digest")
 

@@ -127,7 +127,7 @@ class Flow:
         return self._graph
 
     @overload
-    def stage(self, handler: Handler, /) -> Handler: ...
+    def stage(self, handler: Handler, /, **options: Unpack[StageOptions]) -> Handler: ...
 
     @overload
     def stage(self, /, **options: Unpack[StageOptions]) -> Callable[[Handler], Handler]: ...
@@ -135,7 +135,7 @@ class Flow:
     def stage(self, handler: Any = None, /, **options: Unpack[StageOptions]) -> Any:
         """Declare a function as the handler of a stage of the same name. The function stays what it is."""
         if handler is not None:
-            return self._declare(handler, {})
+            return self._declare(handler, options)
         return lambda declared: self._declare(declared, options)
 
     def external(self, name: str, after: Names = (), deadline_s: float | None = None) -> None:
