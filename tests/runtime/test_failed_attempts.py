@@ -54,6 +54,34 @@ async def test_a_letter_keeps_the_traceback_with_its_causes_and_no_secret(bench:
     assert "hunter2" not in letter.traceback + letter.error
 
 
+def blunt(number: int) -> None:
+    divide(number)
+
+
+async def sharp(number: int) -> None:
+    divide(number)
+
+
+@pytest.mark.parametrize("handler", [blunt, sharp])
+async def test_a_traceback_begins_at_the_handler(bench: Bench, handler: Any) -> None:
+    flow = Flow("digest")
+    flow.stage(handler, name="read", retry=ONCE, tolerate=9)
+    job = await bench.submit(flow, 0)
+    async with bench.worker(flow):
+        await bench.ended(job)
+    [letter] = await bench.dead(job)
+    frames = [line.split(" in ")[-1] for line in letter.traceback.splitlines() if line.startswith("  File")]
+    assert frames == [handler.__name__, "divide"]
+
+
+def test_a_traceback_of_the_runtime_alone_is_whole() -> None:
+    flow = Flow("digest")
+    with pytest.raises(InvalidFlow) as refused:
+        flow.stage(retry=3)(blunt)
+    refused.value.__traceback__ = refused.value.__traceback__ and refused.value.__traceback__.tb_next
+    assert "headrace/runtime/" in trace(refused.value)
+
+
 async def test_each_failed_attempt_is_a_warning_and_a_death_an_error(bench: Bench, heard: Heard) -> None:
     flow = failing()
     job = await bench.submit(flow, 0, 1)

@@ -6,6 +6,8 @@ import inspect
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 
 from headrace.core.claims import ERROR_CHARS_MAX, TRACEBACK_BYTES_MAX
 from headrace.core.outcomes import OUTCOMES
@@ -14,6 +16,7 @@ from headrace.runtime.answers import close_unrun
 from headrace.runtime.observe import Observer
 
 FAILED, DIED = "item.failed", "item.dead"
+RUNTIME = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +35,21 @@ OnError = Callable[[BaseException, FailedAttempt], object]
 
 
 def trace(error: BaseException) -> str:
-    """The whole traceback with its causes and contexts, redacted and within its limit. An outcome that was returned and
-    not raised has none."""
+    """The traceback from the handler on, with its causes and contexts, redacted and within its limit. An outcome that
+    was returned and not raised has none."""
     if isinstance(error, OUTCOMES) and error.__traceback__ is None:
         return ""
-    text = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(type(error), error, _from_handler(error.__traceback__)))
     # Cut twice: a huge message is not searched as a whole, and a secret is not cut in half before it is seen.
     return clipped(redacted_text(clipped(text, 4 * TRACEBACK_BYTES_MAX)), TRACEBACK_BYTES_MAX)
+
+
+def _from_handler(trail: TracebackType | None) -> TracebackType | None:
+    """Without the frames of the runtime that called the handler; all of them if there are no others."""
+    inner = trail
+    while inner is not None and Path(inner.tb_frame.f_code.co_filename).parent == RUNTIME:
+        inner = inner.tb_next
+    return inner or trail
 
 
 def in_words(error: BaseException) -> str:
