@@ -78,7 +78,7 @@ async def look(here: Path, job: str) -> tuple[JobView, int]:
     async with headrace.connect(str(here / "headrace.db")) as engine:
         assert await engine.verify(job) == []
         items = await engine.items(job, "work")
-        return await engine.job(job), sum(item.attempts for item in items if item.state == "waiting")
+        return await engine.job(job), sum(item.retries for item in items if item.state == "waiting")
 
 
 async def test_a_term_drains_what_is_started_and_gives_back_the_rest(

@@ -63,7 +63,7 @@ def item_document(item: ItemView) -> dict[str, Any]:
         "seq": item.seq,
         "key": item.key,
         "state": item.state,
-        "attempts": item.attempts,
+        "retries": item.retries,
         "payload": item.payload,
     }
 

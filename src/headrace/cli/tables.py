@@ -86,7 +86,7 @@ def print_items(console: Console, items: Sequence[ItemView]) -> None:
         Column("seq", [str(item.seq) for item in items]),
         Column("key", [escape(item.key or "") for item in items], spare=1),
         Column("state", [state(item.state) for item in items]),
-        Column("attempts", [str(item.attempts) for item in items]),
+        Column("retries", [str(item.retries) for item in items]),
         Column("payload", [escape(payload_line(item.payload)) for item in items], folds=True),
     ]
     print_list(console, columns)

@@ -78,14 +78,15 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """One item as people see it; `state` is waiting, held, done, dead or cancelled. The payload is a value that JSON
-    can say; between a store and the engine it is encoded."""
+    """One item as people see it; `state` is waiting, held, done, dead or cancelled. `retries` are failed attempts that
+    were not the last: a dead letter's `attempts` has that one too. The payload is a value that JSON can say; between a
+    store and the engine it is encoded."""
 
     stage: str
     seq: int
     key: str | None
     state: str
-    attempts: int
+    retries: int
     payload: Any
 
 

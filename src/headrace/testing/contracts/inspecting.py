@@ -59,7 +59,7 @@ class InspectingContract:
         assert [item.key for item in items] == ["a", "b", "c", "d", "e", "f"]
         assert [item.seq for item in items] == sorted(item.seq for item in items)
         assert [item.state for item in items] == ["done", "dead", "waiting", "held", "held", "waiting"]
-        assert items[2].attempts == 2
+        assert [item.retries for item in items] == [0, 0, 2, 0, 0, 0]
         assert [item.payload for item in items] == [f"read-{index}".encode() for index in range(6)]
 
     async def test_items_are_paged_by_seq(self, bench: Bench) -> None:
