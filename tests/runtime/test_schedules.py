@@ -287,6 +287,11 @@ async def test_a_program_adds_runs_pauses_and_removes(tmp_path: Path) -> None:
         await engine.schedules.add("named", "noting", timedelta(days=1), payload="by name")
         with pytest.raises(Conflict):
             await engine.schedules.add("yearly", flow, "0 0 2 1 *")
+        await engine.schedules.set("yearly", flow, "0 0 2 1 *", payload="hello")
+        yearly = await engine.schedules.get("yearly")
+        assert yearly is not None
+        assert yearly.schedule.timetable == "0 0 2 1 *"
+        assert await engine.schedules.get("monthly") is None
         assert [view.state for view in await engine.schedules.list()] == ["no worker", "no worker"]
         assert await engine.schedules.pause("named")
         assert await engine.schedules.run("yearly")

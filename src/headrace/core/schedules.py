@@ -245,15 +245,21 @@ def redeclared(stored: ScheduleState, schedule: Schedule, now_ms: int) -> Schedu
         )
     if stored.origin is Origin.DECLARED and stored.schedule == schedule:
         return None
+    return replace(_changed(stored, schedule, now_ms), origin=Origin.DECLARED)
+
+
+def replaced(stored: ScheduleState, schedule: Schedule, now_ms: int) -> ScheduleState | None:
+    """A schedule that was added, after it was added anew; None: nothing changes."""
+    if stored.origin is not Origin.ADDED or stored.schedule.flow != schedule.flow:
+        same_schedule(stored, schedule)
+    return None if stored.schedule == schedule else _changed(stored, schedule, now_ms)
+
+
+def _changed(stored: ScheduleState, schedule: Schedule, now_ms: int) -> ScheduleState:
     before = stored.schedule
     anew = (before.timetable, before.tz) != (schedule.timetable, schedule.tz) or stored.origin is Origin.UNDECLARED
-    return replace(
-        stored,
-        schedule=schedule,
-        origin=Origin.DECLARED,
-        revision=stored.revision + 1,
-        handled_ms=now_ms if anew else stored.handled_ms,
-    )
+    handled_ms = now_ms if anew else stored.handled_ms
+    return replace(stored, schedule=schedule, revision=stored.revision + 1, handled_ms=handled_ms)
 
 
 def same_schedule(stored: ScheduleState, schedule: Schedule) -> None:

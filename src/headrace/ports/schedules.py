@@ -23,9 +23,10 @@ class Schedules(Protocol):
         `Conflict`. Those that these flows had declared and do not any more stop firing and stay to be seen.
         """
 
-    async def add(self, schedule: Schedule) -> None:
-        """Add a schedule by hand; it counts from now. The same again changes nothing, another one of the name is a
-        `Conflict`."""
+    async def add(self, schedule: Schedule, replace: bool = False) -> None:
+        """Add a schedule by hand; it counts from now. The same again changes nothing. Another one of the name is a
+        `Conflict`; with `replace` it is changed, unless a flow declares it or it is another flow's, and if its
+        timetable or time zone differs, it counts from now."""
 
     async def remove(self, name: str) -> bool:
         """Forget a schedule and its fires; its jobs stay. False: there is none. `Conflict`: a running worker has the
@@ -52,8 +53,8 @@ class Schedules(Protocol):
         that is not fired because the schedule had changed.
         """
 
-    async def look(self) -> list[ScheduleView]:
-        """All schedules by name, with their newest fires, in one snapshot."""
+    async def look(self, name: str | None = None) -> list[ScheduleView]:
+        """All schedules by name, or the one of this name, with their newest fires, in one snapshot."""
 
 
 class ScheduledStore(Store, Protocol):

@@ -125,7 +125,7 @@ class Engine:
 
     @property
     def schedules(self) -> EngineSchedules:
-        """Flows that are submitted by the clock: add, pause, resume, run, remove, list."""
+        """Flows that are submitted by the clock: add, set, pause, resume, run, remove, get, list."""
         return EngineSchedules(self.store.schedules, self._seams.clock, self._surely)
 
     # Tables of the application's own, in the same store

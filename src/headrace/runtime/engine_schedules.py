@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import msgspec
 
 from headrace.core.errors import InvalidPayload
-from headrace.core.schedules import ScheduleView
+from headrace.core.schedules import Schedule, ScheduleView
 from headrace.ports.schedules import Schedules
 from headrace.ports.seams import Clock
 from headrace.runtime.declared_schedules import made_schedule
@@ -21,7 +21,7 @@ Surely = Callable[..., Awaitable[Any]]
 
 
 class EngineSchedules:
-    """Add, pause, resume, run and remove schedules. A call whose answer was lost is sent again as it was."""
+    """Add, change, pause, resume, run and remove schedules. A call whose answer was lost is sent again as it was."""
 
     def __init__(self, schedules: Schedules, clock: Clock, surely: Surely) -> None:
         self._schedules, self._clock, self._surely = schedules, clock, surely
@@ -34,14 +34,14 @@ class EngineSchedules:
         Any running worker that has the flow fires; a name is enough. The same again changes nothing, another schedule
         of the name is a `Conflict`.
         """
-        payload = None
-        if isinstance(flow, Flow):
-            stage = root_of(flow, stage or None)
-            payload = flow.stages[stage].codec.encode(options["payload"]) if "payload" in options else None
-        elif "payload" in options:
-            payload = _plain(options["payload"])
-        named = flow.name if isinstance(flow, Flow) else flow
-        await self._surely(self._schedules.add, made_schedule(name, named, when, options, (stage, payload)))
+        await self._surely(self._schedules.add, _schedule(name, (flow, stage), when, options))
+
+    async def set(
+        self, name: str, flow: Flow | str, when: str | timedelta, stage: str = "", **options: Unpack[ScheduleOptions]
+    ) -> None:
+        """Add a schedule, or change the one of this name that was added before for the same flow. A new timetable or
+        time zone counts from now. `Conflict`: a flow declares it, or it is another flow's."""
+        await self._surely(self._schedules.add, _schedule(name, (flow, stage), when, options), True)
 
     async def remove(self, name: str) -> bool:
         """Forget a schedule; its jobs stay. False: there is none. `Conflict`: a running worker declares it."""
@@ -59,9 +59,27 @@ class EngineSchedules:
         """Let a worker fire once now, whatever is due. False: one that was asked for earlier is still to come."""
         return bool(await self._surely(self._schedules.run, name, int(self._clock.wall() * 1_000)))
 
+    async def get(self, name: str) -> ScheduleView | None:
+        """One schedule with its newest fires; None: there is none."""
+        found = await self._schedules.look(name)
+        return found[0] if found else None
+
     async def list(self) -> list[ScheduleView]:
         """All schedules by name, with their newest fires."""
         return await self._schedules.look()
+
+
+def _schedule(name: str, target: tuple[Flow | str, str], when: str | timedelta, options: ScheduleOptions) -> Schedule:
+    """What a program wrote; `target` is a flow and the stage that takes the item."""
+    flow, stage = target
+    payload = None
+    if isinstance(flow, Flow):
+        stage = root_of(flow, stage or None)
+        payload = flow.stages[stage].codec.encode(options["payload"]) if "payload" in options else None
+    elif "payload" in options:
+        payload = _plain(options["payload"])
+    named = flow.name if isinstance(flow, Flow) else flow
+    return made_schedule(name, named, when, options, (stage, payload))
 
 
 def _plain(value: Any) -> bytes:

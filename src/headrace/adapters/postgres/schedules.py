@@ -32,6 +32,7 @@ from headrace.core.schedules import (
     check_schedule,
     judge_fire,
     redeclared,
+    replaced,
     same_schedule,
 )
 from headrace.core.texts import storable
@@ -56,13 +57,12 @@ class PostgresSchedules:
 
         await self._lanes.write(work)
 
-    async def add(self, schedule: Schedule) -> None:
+    async def add(self, schedule: Schedule, replace: bool = False) -> None:
         check_schedule(schedule)
 
         def work(connection: Connection) -> None:
             with connection.transaction():
-                if not _insert(connection, schedule, Origin.ADDED):
-                    same_schedule(_locked(connection, schedule.name)[0], schedule)
+                _add(connection, schedule, replace)
 
         await self._lanes.write(work)
 
@@ -101,11 +101,13 @@ class PostgresSchedules:
             self._bells.ring()
         return views
 
-    async def look(self) -> list[ScheduleView]:
+    async def look(self, name: str | None = None) -> list[ScheduleView]:
+        values = {"name": name, "count_max": FIRES_SHOWN}
+
         def work(connection: Connection) -> tuple[list[Row], list[Row]]:
             with connection.transaction():
                 connection.execute(statements()["snapshot"].encode())
-                return rows(connection, "schedule_list"), rows(connection, "fires_newest", (FIRES_SHOWN,))
+                return rows(connection, "schedule_list", values), rows(connection, "fires_newest", values)
 
         listed, fires = await self._lanes.read(work)
         shown: dict[str, tuple[FireView, ...]] = {}
@@ -130,12 +132,25 @@ def _declare(connection: Connection, worker: str, flows: Sequence[str], declared
         if _insert(connection, schedule, Origin.DECLARED):
             continue
         stored, now_ms = _locked(connection, schedule.name)
-        changed = redeclared(stored, schedule, now_ms)
-        if changed is not None:
-            values = {"origin": changed.origin, "revision": changed.revision, "handled_ms": changed.handled_ms}
-            _change(connection, "schedule_update", _values(schedule) | values)
+        _update(connection, redeclared(stored, schedule, now_ms))
     names = [schedule.name for schedule in declared]
     _change(connection, "schedules_undeclare", (list(flows), names))
+
+
+def _add(connection: Connection, schedule: Schedule, replace: bool) -> None:
+    if _insert(connection, schedule, Origin.ADDED):
+        return
+    stored, now_ms = _locked(connection, schedule.name)
+    if replace:
+        _update(connection, replaced(stored, schedule, now_ms))
+    else:
+        same_schedule(stored, schedule)
+
+
+def _update(connection: Connection, changed: ScheduleState | None) -> None:
+    if changed is not None:
+        values = {"origin": changed.origin, "revision": changed.revision, "handled_ms": changed.handled_ms}
+        _change(connection, "schedule_update", _values(changed.schedule) | values)
 
 
 def _change(connection: Connection, name: str, values: Sequence[object] | dict[str, object]) -> None:

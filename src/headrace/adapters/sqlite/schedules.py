@@ -30,6 +30,7 @@ from headrace.core.schedules import (
     check_schedule,
     judge_fire,
     redeclared,
+    replaced,
     same_schedule,
 )
 
@@ -48,9 +49,9 @@ class SqliteSchedules:
             check_schedule(schedule)
         await self._transactions.write(lambda tx: _declare(tx, worker, flows, declared))
 
-    async def add(self, schedule: Schedule) -> None:
+    async def add(self, schedule: Schedule, replace: bool = False) -> None:
         check_schedule(schedule)
-        await self._transactions.write(lambda tx: _add(tx, schedule))
+        await self._transactions.write(lambda tx: _add(tx, schedule, replace))
 
     async def remove(self, name: str) -> bool:
         return await self._transactions.write(lambda tx: _remove(tx, name))
@@ -77,8 +78,8 @@ class SqliteSchedules:
     async def fire(self, firing: Firing) -> list[FireView]:
         return await self._transactions.write(lambda tx: fire(tx, firing))
 
-    async def look(self) -> list[ScheduleView]:
-        return await self._transactions.read(_look)
+    async def look(self, name: str | None = None) -> list[ScheduleView]:
+        return await self._transactions.read(lambda tx: _look(tx, name))
 
 
 def _now_ms(tx: Transaction) -> int:
@@ -92,17 +93,25 @@ def _declare(tx: Transaction, worker: str, flows: Sequence[str], declared: Seque
     for schedule in declared:
         if _insert(tx, schedule, Origin.DECLARED):
             continue
-        changed = redeclared(_state(tx, schedule.name), schedule, _now_ms(tx))
-        if changed is not None:
-            values = {"origin": changed.origin, "revision": changed.revision, "handled_ms": changed.handled_ms}
-            tx.run("schedule_update", **asdict(schedule), **values)
+        _update(tx, redeclared(_state(tx, schedule.name), schedule, _now_ms(tx)))
     names = json.dumps([schedule.name for schedule in declared])
     tx.run("schedules_undeclare", flows=json.dumps(list(flows)), names=names)
 
 
-def _add(tx: Transaction, schedule: Schedule) -> None:
-    if not _insert(tx, schedule, Origin.ADDED):
-        same_schedule(_state(tx, schedule.name), schedule)
+def _add(tx: Transaction, schedule: Schedule, replace: bool) -> None:
+    if _insert(tx, schedule, Origin.ADDED):
+        return
+    stored = _state(tx, schedule.name)
+    if replace:
+        _update(tx, replaced(stored, schedule, _now_ms(tx)))
+    else:
+        same_schedule(stored, schedule)
+
+
+def _update(tx: Transaction, changed: ScheduleState | None) -> None:
+    if changed is not None:
+        values = {"origin": changed.origin, "revision": changed.revision, "handled_ms": changed.handled_ms}
+        tx.run("schedule_update", **asdict(changed.schedule), **values)
 
 
 def _insert(tx: Transaction, schedule: Schedule, origin: Origin) -> bool:
@@ -165,9 +174,9 @@ def _fire_one(tx: Transaction, schedule: str, fire: Fire, before: tuple[Overlap,
     return last_job
 
 
-def _look(tx: Transaction) -> list[ScheduleView]:
+def _look(tx: Transaction, name: str | None) -> list[ScheduleView]:
     views = []
-    for row in tx.all("schedule_list", boot=tx.boot, now=tx.now()):
+    for row in tx.all("schedule_list", name=name, boot=tx.boot, now=tx.now()):
         origin, paused, attended, handled_ms, asked_ms, missed = row[10:]
         fires = tx.all("fires_newest", schedule=row[0], count_max=FIRES_SHOWN)
         flags = Origin(origin), bool(paused), bool(attended)

@@ -258,6 +258,42 @@ class SteeringContract:
         assert (await seen(store)).handled_ms >= due.handled_ms + passage.brief_s * 1_000
         assert await jobs(store) == 0
 
+    async def test_a_schedule_that_was_added_is_replaced_in_one_step(self, store: Parts, passage: Passage) -> None:
+        await store.schedules.add(NIGHTLY, replace=True)
+        before = await seen(store)
+        await store.schedules.fire(firing(before, before.handled_ms + 1))
+        await store.schedules.add(NIGHTLY, replace=True)
+        assert (await store.schedules.due(["ticking"])).schedules == ()
+        await passage.past(passage.brief_s)
+        later = replace(NIGHTLY, timetable="0 4 * * *", payload=b"\xc0")
+        await store.schedules.add(later, replace=True)
+        after = await seen(store)
+        assert after.schedule == later
+        assert after.handled_ms >= before.handled_ms + passage.brief_s * 1_000
+        assert await store.schedules.fire(firing(before, before.handled_ms + 2)) == []
+        shown = await view(store)
+        assert (shown.origin, len(shown.fires)) == (Origin.ADDED, 1)
+
+    async def test_what_is_declared_or_another_flows_is_not_replaced(self, store: Parts, passage: Passage) -> None:
+        await store.schedules.add(replace(NIGHTLY, name="by-hand"))
+        await attend(store, passage, NIGHTLY)
+        for other in (replace(NIGHTLY, tz="UTC"), replace(NIGHTLY, name="by-hand", flow="other")):
+            with pytest.raises(Conflict, match=other.name):
+                await store.schedules.add(other, replace=True)
+        assert [each.schedule.flow for each in await store.schedules.look()] == ["ticking", "ticking"]
+        assert (await view(store)).schedule == NIGHTLY
+
+    async def test_one_schedule_is_shown_by_its_name(self, store: Parts) -> None:
+        for name in ("nightly", "other"):
+            await store.schedules.add(replace(NIGHTLY, name=name))
+        due = await seen(store)
+        await store.schedules.fire(firing(due, due.handled_ms + 1))
+        shown = only(await store.schedules.look("nightly"))
+        assert (shown.schedule, len(shown.fires)) == (NIGHTLY, 1)
+        assert shown.fires == (await view(store)).fires
+        assert only(await store.schedules.look("other")).fires == ()
+        assert await store.schedules.look("nobody") == []
+
     async def test_an_operator_asks_for_one_fire(self, store: Parts) -> None:
         await store.schedules.add(NIGHTLY)
         await store.schedules.set_paused("nightly", True)

@@ -212,8 +212,8 @@ class WireSchedules:
     async def fire(self, firing: Firing) -> list[FireView]:
         return await self._wire.call("fire", lambda: self._schedules.fire(firing))
 
-    async def add(self, schedule: Schedule) -> None:
-        await self._wire.call("add", lambda: self._schedules.add(schedule))
+    async def add(self, schedule: Schedule, replace: bool = False) -> None:
+        await self._wire.call("add", lambda: self._schedules.add(schedule, replace))
 
     async def remove(self, name: str) -> bool:
         return await self._wire.call("remove", lambda: self._schedules.remove(name))
@@ -224,8 +224,8 @@ class WireSchedules:
     async def run(self, name: str, moment_ms: int) -> bool:
         return await self._wire.call("run", lambda: self._schedules.run(name, moment_ms))
 
-    async def look(self) -> list[ScheduleView]:
-        return await self._wire.call("look", self._schedules.look)
+    async def look(self, name: str | None = None) -> list[ScheduleView]:
+        return await self._wire.call("look", lambda: self._schedules.look(name))
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:

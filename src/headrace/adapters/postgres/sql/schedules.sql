@@ -14,7 +14,7 @@ SELECT name, flow, timetable, tz, payload, stage, misfire, overlap, jitter_s, te
   FROM headrace.schedule WHERE name = %b FOR UPDATE
 
 -- schedule_update
--- A declaration that differs from what stands.
+-- A schedule that differs from what stands.
 UPDATE headrace.schedule
    SET flow = %(flow)b, timetable = %(timetable)b, tz = %(tz)b, payload = %(payload)b::bytea, stage = %(stage)b,
        misfire = %(misfire)b, overlap = %(overlap)b, jitter_s = %(jitter_s)b::double precision, tenant = %(tenant)b,
@@ -121,15 +121,16 @@ SELECT moment_ms, outcome, job, reason, manual, extract(epoch FROM fired_at)::do
  WHERE schedule = %b AND moment_ms = ANY (%b::bigint[]) ORDER BY moment_ms
 
 -- schedule_list
--- All schedules as people see them.
+-- All schedules as people see them, or one.
 SELECT s.name, s.flow, s.timetable, s.tz, s.payload, s.stage, s.misfire, s.overlap, s.jitter_s, s.tenant, s.origin,
        s.paused, headrace.attended(s.flow), s.handled_ms, headrace.now_ms(), s.asked_ms, s.missed
-  FROM headrace.schedule s ORDER BY s.name
+  FROM headrace.schedule s WHERE %(name)b::text IS NULL OR s.name = %(name)b ORDER BY s.name
 
 -- fires_newest
--- The newest fires of each schedule.
+-- The newest fires of each schedule, or of one.
 SELECT f.schedule, f.moment_ms, f.outcome, f.job, f.reason, f.manual, extract(epoch FROM f.fired_at)::double precision
   FROM headrace.schedule s
  CROSS JOIN LATERAL (SELECT * FROM headrace.fire f WHERE f.schedule = s.name
-                      ORDER BY f.moment_ms DESC LIMIT %b) f
+                      ORDER BY f.moment_ms DESC LIMIT %(count_max)b) f
+ WHERE %(name)b::text IS NULL OR s.name = %(name)b
  ORDER BY f.schedule, f.moment_ms DESC

@@ -13,7 +13,7 @@ SELECT name, flow, timetable, tz, payload, stage, misfire, overlap, jitter_s, te
   FROM headrace_schedule WHERE name = :name
 
 -- schedule_update
--- A declaration that differs from what stands.
+-- A schedule that differs from what stands.
 UPDATE headrace_schedule
    SET flow = :flow, timetable = :timetable, tz = :tz, payload = :payload, stage = :stage, misfire = :misfire,
        overlap = :overlap, jitter_s = :jitter_s, tenant = :tenant, origin = :origin, revision = :revision,
@@ -120,13 +120,13 @@ SELECT moment_ms, outcome, job, reason, manual, fired_at FROM headrace_fire
  WHERE schedule = :schedule AND moment_ms IN (SELECT value FROM json_each(:moments)) ORDER BY moment_ms
 
 -- schedule_list
--- All schedules as people see them.
+-- All schedules as people see them, or one.
 SELECT s.name, s.flow, s.timetable, s.tz, s.payload, s.stage, s.misfire, s.overlap, s.jitter_s, s.tenant, s.origin,
        s.paused,
        EXISTS (SELECT 1 FROM headrace_schedule_worker sw JOIN headrace_worker w ON w.id = sw.worker
                 WHERE sw.flow = s.flow AND w.boot = :boot AND w.seen >= :now - w.hold_s),
        s.handled_ms, s.asked_ms, s.missed
-  FROM headrace_schedule s ORDER BY s.name
+  FROM headrace_schedule s WHERE :name IS NULL OR s.name = :name ORDER BY s.name
 
 -- fires_newest
 -- The newest fires of a schedule.
