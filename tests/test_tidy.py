@@ -30,10 +30,6 @@ STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
-# Modules of applications that are named by what they do: the ground floor takes their work over.
-GERUNDS = {
-    "apps/smap/src/headrace_smap/project/scheduling.py",
-}
 NO_GERUNDS = {"logging", "nothing"}
 # Class names that stand for several things. This list only shrinks.
 DOUBLED = [
@@ -50,7 +46,6 @@ DOUBLED = [
     "Ready",
     "Refused",
     "Relay",
-    "Scheduler",
     "Session",
     "Settings",
     "Sink",
@@ -163,7 +158,7 @@ def test_a_module_of_an_application_is_a_noun() -> None:
         for path in PRODUCT
         if path.parts[len(ROOT.parts)] == "apps" and path.stem.endswith("ing") and path.stem not in NO_GERUNDS
     }
-    assert named == GERUNDS
+    assert named == set()
 
 
 def test_a_folder_of_an_application_can_be_overlooked() -> None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import msgspec
 
+from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.clock import MachineClock
 from headrace.http import Options, application
 from headrace.ports import Subscription
+from headrace.runtime.engine import Engine
+from headrace.runtime.seams import Seams
+from headrace.runtime.unit_of_work import Catalogue
 from headrace_smap.analytics.work import COLUMNS
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import progress_routes
+from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import Collected, data_collected
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.operations import ProjectOperations, desk_of
@@ -43,6 +49,16 @@ class Calendar:
 
     def advance(self, **span: float) -> None:
         self.now += timedelta(**span)
+
+
+class CalendarClock(MachineClock):
+    """The calendar as the clock of a SQLite store, whose schedules go by it; leases end by the machine's."""
+
+    def __init__(self, calendar: Calendar) -> None:
+        self._calendar = calendar
+
+    def wall(self) -> float:
+        return self._calendar.now.timestamp()
 
 
 @dataclass
@@ -130,11 +146,27 @@ def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
+async def dated(world: World, calendar: Calendar) -> AsyncIterator[World]:
+    """The same world, where the engine goes by the calendar; a PostgreSQL goes by its own clock."""
+    if world.settings.pg_dsn:
+        yield world
+        return
+    clock = CalendarClock(calendar)
+    store = await SqliteStore.open(str(world.settings.home / DATABASE_FILE), clock)
+    named = {name: text for each in TABLES for name, text in each.named("sqlite").items()}
+    engine = Engine(store, Seams(clock=clock), Catalogue(named))
+    try:
+        yield replace(world, engine=engine, database=Database(engine))
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
 async def open_office(settings: Settings, **options: Any) -> AsyncIterator[Office]:
     """The service in a world of its own, with an ear for everything it tells."""
-    async with open_world(settings) as world:
+    calendar = Calendar()
+    async with open_world(settings) as opened, dated(opened, calendar) as world:
         await world.bus.subscribe(Subscription(EAR, ("project.created", "data.collected", "job.completed")))
-        calendar = Calendar()
         desk = desk_of(world, calendar)
         routers = [front_routes(), *project_routes(desk), progress_routes(world, look_s=0.01)]
         app = application(Options("project", idempotency=desk.keys, **options), routers)

@@ -143,11 +143,11 @@ def test_what_cannot_be_cancelled_or_tried_again_stays_as_it_is(
 
     async def every_hour() -> None:
         async with open_world(embedded) as world:
-            await desk_of(world).scheduler.set(finished, 3_600)
+            await desk_of(world).recrawls.set(finished, 3_600)
 
     async def planned() -> bool:
         async with open_world(embedded) as world:
-            return await desk_of(world).scheduler.get(finished) is not None
+            return await desk_of(world).recrawls.get(finished) is not None
 
     asyncio.run(every_hour())
     code, _ = failing("cancel", finished, **here)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 
 import pytest
 from smap_mortal import Fate, Killed, fates, mortal, unharmed
@@ -11,6 +12,7 @@ from smap_office import Office, open_office
 
 from headrace_smap.collector.blob_names import blob_path
 from headrace_smap.project.operations import ProjectOperations, desk_of
+from headrace_smap.project.recrawls import Recrawl, schedule_name
 from headrace_smap.settings import Settings
 
 Work = Callable[[ProjectOperations], Awaitable[object]]
@@ -61,24 +63,28 @@ async def test_a_retry_tells_every_failed_post_under_one_id(office: Office) -> N
 
 
 async def test_a_due_time_is_fired_once_and_told(office: Office) -> None:
-    async def work(desk: ProjectOperations) -> None:
-        await desk.scheduler.fire_due()
-        await desk.relay.relay()
-
     for deaths, fate in enumerate(fates()):
         parent = await office.make()
         await office.crawl(parent, [])
         await office.desk.relay.relay()
         await office.events()
-        await office.desk.scheduler.set(parent, 3_600)
+        await office.desk.recrawls.set(parent, 3_600)
+        view = await office.world.engine.schedules.get(schedule_name(parent))
+        assert view is not None
         office.calendar.advance(hours=1)
+        job, due = Recrawl(parent, view.schedule.timetable), office.calendar.now
+
+        async def work(desk: ProjectOperations, job: Recrawl = job, due: datetime = due) -> None:
+            await desk.recrawls.crawl(job, due)
+            await desk.relay.relay()
+
         died = await dies(office, work, fate)
         await healed(office, work)
         (child,) = [item for item in (await office.desk.reader.list(200))["items"] if item["parent"] == parent]
         told = Counter(event["payload"]["project_id"] for event in await office.events())
         assert set(told) == {child["id"]}
         assert (await office.desk.accountant.progress(child["id"])) is not None
-        await office.desk.scheduler.drop(parent)
+        await office.desk.recrawls.drop(parent)
         if not died:
             assert deaths >= 8
             return

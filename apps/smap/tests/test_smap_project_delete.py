@@ -17,10 +17,11 @@ from headrace_smap.collector.blob_names import blob_path
 from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.project import deleter
 from headrace_smap.project.deleter import AGAIN_S, Deleter
+from headrace_smap.project.recrawls import schedule_name
 from headrace_smap.settings import Settings
 
 TABLES = ("projects", "smap_order", "smap_outbox", "smap_found", "smap_crawl", "smap_item", "post_analytics")
-TABLES += ("smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "smap_schedule")
+TABLES += ("smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
 
 
 @pytest.fixture
@@ -58,8 +59,9 @@ async def left(office: Office, project: str) -> dict[str, int]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     found = {}
     for table in TABLES:
-        column = {"projects": "id", "smap_outbox": "key"}.get(table, "project_id")
-        ((count,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (project,))
+        column = {"projects": "id", "smap_outbox": "key", "headrace_schedule": "name"}.get(table, "project_id")
+        name = schedule_name(project) if table == "headrace_schedule" else project
+        ((count,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (name,))
         found[table] = count
     connection.close()
     return {table: count for table, count in found.items() if count}

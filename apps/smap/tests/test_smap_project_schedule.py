@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, date, datetime
+from contextlib import AsyncExitStack
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from smap_office import EXAMPLE, START, Office, open_office
 from waiting import eventually
 
+import headrace
+from headrace.ports import JobFilter
+from headrace.schedules import FireOutcome
 from headrace_smap.project.creator import Creator
-from headrace_smap.project.scheduling import Scheduler, child_id, next_range
+from headrace_smap.project.orders import AcceptedOrder
+from headrace_smap.project.recrawls import FLOW, WAIT_S, Outcome, Recrawl, Recrawls, child_id, next_range, schedule_name
 from headrace_smap.settings import Settings
 
 
@@ -20,6 +25,39 @@ from headrace_smap.settings import Settings
 async def office(embedded: Settings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
+
+
+class Counted(Recrawls):
+    """Tells how its jobs ended."""
+
+    def __init__(self, office: Office, creator: Creator | None = None) -> None:
+        super().__init__(office.world, creator or office.desk.creator, office.calendar)
+        self.outcomes: list[Outcome] = []
+
+    async def crawl(self, recrawl: Recrawl, due: datetime) -> Outcome:
+        outcome = await super().crawl(recrawl, due)
+        self.outcomes.append(outcome)
+        return outcome
+
+
+async def fire_due(office: Office, instances: int = 1) -> int:
+    """Services come, and go when nothing is due and every job has ended or waits; how many have ended."""
+    services = [Counted(office) for _ in range(instances)]
+    engine = office.world.engine
+    office.calendar.advance(seconds=WAIT_S)
+
+    def ended(kind: type[Outcome]) -> int:
+        return sum(isinstance(outcome, kind) for service in services for outcome in service.outcomes)
+
+    async def at_rest() -> bool:
+        open_jobs = await engine.jobs(JobFilter(flow=FLOW, state="open"))
+        return not (await engine.store.schedules.due([FLOW])).schedules and ended(headrace.Snooze) == len(open_jobs)
+
+    async with AsyncExitStack() as stack:
+        for service in services:
+            await stack.enter_async_context(engine.worker(service.flow))
+        await eventually(at_rest, "nothing is due and every job has ended or waits")
+    return ended(headrace.Done)
 
 
 async def children(office: Office, parent: str) -> list[dict[str, Any]]:
@@ -35,18 +73,25 @@ async def scheduled(office: Office, **rhythm: float) -> str:
     return project
 
 
+async def submitted(office: Office, parent: str) -> Recrawl:
+    """What the schedule of a project submits."""
+    view = await office.world.engine.schedules.get(schedule_name(parent))
+    assert view is not None
+    return Recrawl(parent, view.schedule.timetable)
+
+
 async def test_a_due_project_is_crawled_again_since_its_last_range(office: Office) -> None:
     parent = await scheduled(office, every_days=1)
-    assert await office.desk.scheduler.fire_due() == 0
+    assert await fire_due(office) == 0
     office.calendar.advance(days=1)
-    assert await office.desk.scheduler.fire_due() == 1
+    assert await fire_due(office) == 1
     (child,) = await children(office, parent)
     assert child["date_range"] == ["2025-02-01", "2025-03-02"]
     assert (child["keywords"], child["targets"]) == (EXAMPLE["keywords"], EXAMPLE["targets"])
     assert (child["name"], child["posts_max"]) == ("VF3", 9)
     await office.crawl(child["id"], [])
     office.calendar.advance(days=1)
-    assert await office.desk.scheduler.fire_due() == 1
+    assert await fire_due(office) == 1
     ranges = [item["date_range"] for item in await children(office, parent)]
     assert ranges == [["2025-03-02", "2025-03-03"], ["2025-02-01", "2025-03-02"]]
     await office.desk.relay.relay()
@@ -60,7 +105,7 @@ async def test_what_fell_due_while_nobody_was_there_is_made_up_for_once(office: 
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=5, minutes=30)
     for _ in range(3):
-        await office.desk.scheduler.fire_due()
+        await fire_due(office)
     assert len(await children(office, parent)) == 1
     plan = (await office.client.get(f"/projects/{parent}/recrawl")).json()
     assert plan["next_at"] == "2025-03-01T18:00:00.000Z"
@@ -69,56 +114,128 @@ async def test_what_fell_due_while_nobody_was_there_is_made_up_for_once(office: 
 async def test_a_crawl_waits_until_the_one_before_has_ended(office: Office) -> None:
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=1)
-    await office.desk.scheduler.fire_due()
+    await fire_due(office)
     office.calendar.advance(hours=1)
-    assert await office.desk.scheduler.fire_due() == 0
+    assert await fire_due(office) == 0
     (child,) = await children(office, parent)
     await office.crawl(child["id"], [])
-    assert await office.desk.scheduler.fire_due() == 1
+    assert await fire_due(office) == 1
     assert len(await children(office, parent)) == 2
 
 
 async def test_a_last_crawl_that_was_deleted_does_not_stop_the_next(office: Office) -> None:
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=1)
-    await office.desk.scheduler.fire_due()
+    await fire_due(office)
     (child,) = await children(office, parent)
     await office.client.delete(f"/projects/{child['id']}")
     await office.desk.deleter.sweep()
     office.calendar.advance(hours=1)
-    assert await office.desk.scheduler.fire_due() == 1
+    assert await fire_due(office) == 1
     assert [item["date_range"][1] for item in await children(office, parent)] == ["2025-03-01"]
 
 
 async def test_many_instances_fire_a_due_time_once(office: Office) -> None:
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=1)
-    schedulers = [Scheduler(office.world, office.desk.creator, office.calendar) for _ in range(5)]
-    await asyncio.gather(*(scheduler.fire_due() for scheduler in schedulers))
+    assert await fire_due(office, instances=5) == 1
     assert len(await children(office, parent)) == 1
     assert (await office.client.get(f"/projects/{parent}/recrawl")).json()["runs"] == 1
 
 
 class Hasty(Creator):
-    """A broken twin: whoever looks at a due time makes a project of its own."""
+    """A broken twin: whoever runs the job of a due time makes a project of its own."""
 
     made = 0
 
-    async def fire(self, project: str, order: Any, firing: Any) -> bool:
+    async def create_crawl(self, project: str, order: AcceptedOrder) -> None:
         Hasty.made += 1
-        return await super().fire(f"{project}-{Hasty.made}", order, firing)
-
-    def _steps(self, project: str, order: Any, origin: str, due: Any = None) -> Any:
-        return super()._steps(project, order, origin, None)
+        await super().create_crawl(f"{project}-{Hasty.made}", order)
 
 
-async def test_without_the_derived_id_a_due_time_would_fire_twice(office: Office) -> None:
+async def run_twice(office: Office, creator: Creator) -> int:
+    """The process dies before it has settled the job, and the next one runs it again on another day."""
+    parent = await scheduled(office, every_hours=1)
+    recrawls = Recrawls(office.world, creator, office.calendar)
+    job, due = await submitted(office, parent), START + timedelta(hours=1)
+    assert isinstance(await recrawls.crawl(job, due), headrace.Done)
+    (child,) = await children(office, parent)
+    await office.crawl(child["id"], [])
+    office.calendar.advance(days=1)
+    assert isinstance(await recrawls.crawl(job, due), headrace.Done)
+    return len(await children(office, parent))
+
+
+async def test_a_job_that_is_run_again_finds_its_project_made(office: Office) -> None:
+    assert await run_twice(office, office.desk.creator) == 1
+
+
+async def test_without_the_derived_id_a_due_time_would_make_two_projects(office: Office) -> None:
+    desk = office.desk
+    assert await run_twice(office, Hasty(office.world, desk.accountant, desk.relay, office.calendar)) == 2
+
+
+async def test_moments_that_come_while_a_crawl_waits_are_passed_over(office: Office) -> None:
+    parent = await scheduled(office, every_hours=1)
+    for _ in range(4):
+        office.calendar.advance(hours=1)
+        await fire_due(office)
+    view = await office.world.engine.schedules.get(schedule_name(parent))
+    assert view is not None
+    fired, overlapped = FireOutcome.FIRED, FireOutcome.OVERLAPPED
+    assert [fire.outcome for fire in view.fires] == [overlapped, overlapped, fired, fired]
+    (child,) = await children(office, parent)
+    await office.crawl(child["id"], [])
+    assert await fire_due(office) == 1
+    assert len(await children(office, parent)) == 2
+
+
+@pytest.mark.parametrize("way", ["dropped", "changed", "deleted"])
+async def test_a_crawl_that_waits_goes_with_its_schedule(way: str, office: Office) -> None:
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=1)
-    creator = Hasty(office.world, office.desk.accountant, office.desk.relay, office.calendar)
-    schedulers = [Scheduler(office.world, creator, office.calendar) for _ in range(2)]
-    await asyncio.gather(*(scheduler.fire_due() for scheduler in schedulers))
-    assert len(await children(office, parent)) == 2
+    await fire_due(office)
+    office.calendar.advance(hours=1)
+    assert await fire_due(office) == 0
+    match way:
+        case "dropped":
+            await office.client.delete(f"/projects/{parent}/recrawl")
+        case "changed":
+            await office.client.post(f"/projects/{parent}/recrawl", json={"every_hours": 2})
+        case _:
+            await office.client.delete(f"/projects/{parent}")
+    (child,) = await children(office, parent)
+    await office.crawl(child["id"], [])
+    assert await fire_due(office) == 1
+    assert len(await children(office, parent)) == 1
+
+
+async def test_a_schedule_that_outlived_its_project_goes_when_it_fires(office: Office) -> None:
+    parent = await scheduled(office, every_hours=1)
+    job = await submitted(office, parent)
+    await office.client.delete(f"/projects/{parent}")
+    engine, flow = office.world.engine, office.desk.recrawls.flow
+    await engine.schedules.set(schedule_name(parent), flow, job.timetable, payload=job)
+    office.calendar.advance(hours=1)
+    assert await fire_due(office) == 1
+    assert await engine.schedules.get(schedule_name(parent)) is None
+    assert await children(office, parent) == []
+
+
+async def test_a_project_that_is_deleted_meanwhile_is_not_crawled_again(office: Office) -> None:
+    parent = await scheduled(office, every_hours=1)
+    await office.client.delete(f"/projects/{parent}")
+    order = AcceptedOrder(["VF3"], [], ["2025-02-01", "2025-03-01"], None, None, parent)
+    await office.desk.creator.create_crawl(child_id(parent, START), order)
+    assert await children(office, parent) == []
+
+
+@pytest.mark.parametrize("project", ["a/b", "a@b", "x" * 200, "a\tb"])
+async def test_a_project_of_any_id_has_a_schedule(project: str, office: Office) -> None:
+    engine, flow = office.world.engine, office.desk.recrawls.flow
+    await engine.schedules.add(schedule_name(project), flow, "PT1H", payload=Recrawl(project, "PT1H"))
+    assert await engine.schedules.get(schedule_name(project)) is not None
+    assert schedule_name(project) != schedule_name(f"{project}2")
 
 
 async def test_a_schedule_can_be_changed_and_dropped(office: Office) -> None:
@@ -129,7 +246,7 @@ async def test_a_schedule_can_be_changed_and_dropped(office: Office) -> None:
     for _ in range(2):
         assert (await office.client.delete(f"/projects/{parent}/recrawl")).status_code == 204
     office.calendar.advance(days=9)
-    assert await office.desk.scheduler.fire_due() == 0
+    assert await fire_due(office) == 0
 
 
 @pytest.mark.parametrize(
@@ -149,7 +266,7 @@ async def test_the_loop_fires_what_falls_due(office: Office) -> None:
     parent = await scheduled(office, every_hours=1)
     office.calendar.advance(hours=1)
     stop = asyncio.Event()
-    running = asyncio.ensure_future(office.desk.scheduler.run(stop))
+    running = asyncio.ensure_future(office.desk.recrawls.run(stop))
     await eventually(lambda: children(office, parent), "it is fired")
     stop.set()
     await asyncio.wait_for(running, 5)

@@ -10,8 +10,10 @@ import httpx
 from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
+from headrace.ports import JobFilter
 from headrace.testing.rig.proxy import Proxy
 from headrace_smap.project.operations import desk_of
+from headrace_smap.project.recrawls import FLOW, schedule_name
 from headrace_smap.settings import Settings, load
 from headrace_smap.world import open_world
 
@@ -65,9 +67,18 @@ async def test_instances_on_one_database_fire_a_due_time_once(postgres_database:
         parent = await office.make()
         await office.crawl(parent, [])
         await office.client.post(f"/projects/{parent}/recrawl", json={"every_hours": 1})
-        office.calendar.advance(hours=1)
-        schedulers = [office.desk.scheduler, desk_of(other, office.calendar).scheduler]
-        await asyncio.gather(*(scheduler.fire_due() for scheduler in schedulers * 4))
+        assert await office.world.engine.schedules.run(schedule_name(parent))
+        stop = asyncio.Event()
+        desks = [office.desk, desk_of(other, office.calendar)]
+        services = [asyncio.ensure_future(desk.recrawls.run(stop)) for desk in desks * 2]
+
+        async def made() -> bool:
+            jobs = await other.engine.jobs(JobFilter(flow=FLOW))
+            return bool(jobs) and all(job.state == "finished" for job in jobs)
+
+        await eventually(made, "the due time is fired and its job has ended")
+        stop.set()
+        await asyncio.wait_for(asyncio.gather(*services), 20)
         items = (await office.client.get("/projects")).json()["items"]
         assert sorted(item["parent"] or "" for item in items) == ["", parent]
         plan = (await office.client.get(f"/projects/{parent}/recrawl")).json()

@@ -155,7 +155,7 @@ def cancel(context: typer.Context, project: Project) -> int:
         await _known(desk, project)
         cancelled = await desk.accountant.cancel(project)
         if cancelled:
-            await desk.scheduler.drop(project)
+            await desk.recrawls.drop(project)
         return cancelled
 
     done = _with_desk(work)

@@ -13,7 +13,6 @@ The order of the steps, and what a crash after each leaves behind:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -29,15 +28,6 @@ from headrace_smap.values import INITIALIZING
 from headrace_smap.world import World
 
 log = structlog.get_logger("smap")
-
-
-@dataclass(frozen=True, slots=True)
-class RecrawlFiring:
-    """The due time of a schedule, and when the next one is."""
-
-    parent: str
-    due: datetime
-    next_at: datetime
 
 
 class Creator:
@@ -58,27 +48,21 @@ class Creator:
         log.info("project.created", project=project)
         await self._follow(project)
 
-    async def fire(self, project: str, order: AcceptedOrder, firing: RecrawlFiring) -> bool:
-        """Make the project of a due time, once, and move the schedule on in the same transaction. False: others did,
-        or the schedule is gone."""
-        place = {"parent": firing.parent, "due": firing.due}
+    async def create_crawl(self, project: str, order: AcceptedOrder) -> None:
+        """Make the project of a due time; again, whatever day it is by then, the first order stands. Nothing if it or
+        its parent was deleted."""
         *_, rows = await self._world.database.transact(
-            ("schedule_lock", {"parent": firing.parent}),
-            *self._steps(project, order, project, firing.due),
-            ("schedule_advance", {**place, "project": project, "next_at": firing.next_at}),
-            ("order_read", {"project": project}),
+            *self._steps(project, order, project), ("order_read", {"project": project})
         )
-        if not rows:
-            return False
-        log.info("project.created", project=project, parent=firing.parent)
-        await self._follow(project)
-        return True
+        if rows:
+            log.info("project.created", project=project, parent=order.parent)
+            await self._follow(project)
 
-    def _steps(self, project: str, order: AcceptedOrder, origin: str, due: datetime | None = None) -> list[Step]:
+    def _steps(self, project: str, order: AcceptedOrder, origin: str) -> list[Step]:
         now, payload = self._now(), order.payload()
         event = project_created(project, payload, now)
         whose = {"project": project, "digest": order.digest(), "status": INITIALIZING, "now": now}
-        about = {"name": order.name, "posts_max": order.posts_max, "parent": order.parent, "due": due}
+        about = {"name": order.name, "posts_max": order.posts_max, "parent": order.parent}
         told = {"event": event.event_id, "topic": event.topic, "body": event.body, "origin": origin}
         columns = {name: payload[name] for name in ("keywords", "targets", "date_range")}
         return [

@@ -24,6 +24,7 @@ from headrace_smap.collector.blob_names import blob_prefix
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.project.outbox import held
+from headrace_smap.project.recrawls import schedule_name
 from headrace_smap.world import World
 
 HOLD_S = 60.0
@@ -48,13 +49,13 @@ class Deleter:
         whose = {"project": project}
         await self._database.transact(
             ("deletion_ask", {**whose, "now": self._now()}),
-            ("schedule_drop", whose),
             # In the order in which everybody locks them.
             ("deletion_mark", whose),
             ("deletion_hide", whose),
         )
         if not await self.deleted(project):
             return False
+        await self._unschedule(project)
         with suppress(HeadraceError):
             # So that it is shown no more from now on; the sweep does it for good.
             await self._world.ledger.forget(project)
@@ -116,9 +117,13 @@ class Deleter:
             )
         await self._remove_strays(project)
         names = ("crawl_forget", "crawl_forget_found", "aggregate_forget", "aggregate_forget_seen", "notice_forget")
-        own = ("schedule_drop", "deletion_attempts", "deletion_outbox", "deletion_order", "deletion_project")
+        own = ("deletion_attempts", "deletion_outbox", "deletion_order", "deletion_project")
         await self._database.transact(*((name, whose) for name in (*names, *own)))
+        await self._unschedule(project)
         await self._accountant.forget(project)
+
+    async def _unschedule(self, project: str) -> None:
+        await self._world.engine.schedules.remove(schedule_name(project))
 
     async def _remove_blobs(self, project: str, paths: Sequence[str]) -> None:
         shared = await self._database.rows("deletion_shared", project=project, paths=tuple(paths))

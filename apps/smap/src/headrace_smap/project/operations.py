@@ -14,8 +14,8 @@ from headrace_smap.project.creator import Creator
 from headrace_smap.project.deleter import Deleter
 from headrace_smap.project.outbox import Relay
 from headrace_smap.project.reader import Reader
+from headrace_smap.project.recrawls import Recrawls
 from headrace_smap.project.retrier import Retrier
-from headrace_smap.project.scheduling import Scheduler
 from headrace_smap.world import World
 
 
@@ -30,7 +30,7 @@ class ProjectOperations:
     creator: Creator
     reader: Reader
     retrier: Retrier
-    scheduler: Scheduler
+    recrawls: Recrawls
     deleter: Deleter
     keys: RequestKeys
 
@@ -48,7 +48,7 @@ def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> ProjectOpera
         creator=creator,
         reader=Reader(world, accountant),
         retrier=Retrier(world, relay, now),
-        scheduler=Scheduler(world, creator, now),
+        recrawls=Recrawls(world, creator, now),
         deleter=Deleter(world, accountant, now),
         keys=RequestKeys(world.engine, now),
     )

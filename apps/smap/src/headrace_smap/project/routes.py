@@ -16,7 +16,7 @@ from headrace_smap.project.links import LinkedReader, Links
 from headrace_smap.project.operations import ProjectOperations
 from headrace_smap.project.orders import ProjectOrder, understood
 from headrace_smap.project.reader import CANCELLED
-from headrace_smap.project.scheduling import EVERY_S_MAX, EVERY_S_MIN
+from headrace_smap.project.recrawls import EVERY_S_MAX, EVERY_S_MIN
 from headrace_smap.project.stream import watch_newest
 
 TOTAL_MAX = 1_000_000_000
@@ -103,7 +103,7 @@ def _reading(desk: ProjectOperations, links: Links) -> APIRouter:
     @router.get("/projects/{project}")
     async def one(project: ProjectName) -> Any:
         """A project, its progress and its schedule."""
-        return {**await LinkedReader(desk, links).get(project), "schedule": await desk.scheduler.get(project)}
+        return {**await LinkedReader(desk, links).get(project), "schedule": await desk.recrawls.get(project)}
 
     @router.get("/projects/{project}/failures")
     async def failures(project: ProjectName, limit: Limit = PAGE_DEFAULT, cursor: Cursor = None) -> Any:
@@ -131,7 +131,7 @@ def _steering(desk: ProjectOperations) -> APIRouter:
         await desk.reader.get(project)
         cancelled = await desk.accountant.cancel(project)
         if cancelled:
-            await desk.scheduler.drop(project)
+            await desk.recrawls.drop(project)
         shown = await desk.reader.get(project)
         return {"id": project, "cancelled": cancelled or shown["status"] == CANCELLED, "status": shown["status"]}
 
@@ -158,12 +158,12 @@ def _schedules(desk: ProjectOperations) -> APIRouter:
     async def recrawl(project: ProjectName, rhythm: Rhythm) -> Any:
         """Crawl again every so often, each time from where the last crawl ended; every crawl is a project of its own
         that names this one as its parent."""
-        return {"id": project, **await desk.scheduler.set(project, rhythm.seconds)}
+        return {"id": project, **await desk.recrawls.set(project, rhythm.seconds)}
 
     @router.get("/projects/{project}/recrawl")
     async def schedule(project: ProjectName) -> Any:
         """The schedule of a project."""
-        found = await desk.scheduler.get(project)
+        found = await desk.recrawls.get(project)
         if found is None:
             raise Problem(404, "not-found", f"project {project} has no schedule")
         return {"id": project, **found}
@@ -171,7 +171,7 @@ def _schedules(desk: ProjectOperations) -> APIRouter:
     @router.delete("/projects/{project}/recrawl", status_code=204)
     async def unschedule(project: ProjectName) -> Response:
         """Crawl it no more; what has begun goes on."""
-        await desk.scheduler.drop(project)
+        await desk.recrawls.drop(project)
         return Response(status_code=204)
 
     return router

@@ -45,7 +45,7 @@ class ProjectService(Service):
     async def run(self, stop: asyncio.Event) -> None:
         """Tell what was committed, crawl again what is due, sweep what was deleted."""
         async with asyncio.TaskGroup() as group:
-            for part in (self.desk.relay, self.desk.scheduler, self.desk.deleter):
+            for part in (self.desk.relay, self.desk.recrawls, self.desk.deleter):
                 group.create_task(part.run(stop))
             group.create_task(self._tidy(stop))
 

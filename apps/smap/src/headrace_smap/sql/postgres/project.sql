@@ -4,8 +4,7 @@ INSERT INTO smap_order (project_id, digest, name, posts_max, parent, created_at)
 SELECT :project, :digest, :name::text, :posts_max::bigint, :parent::text, :now
  WHERE NOT EXISTS (SELECT 1 FROM projects WHERE id = :project)
    AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
-   AND (:due::timestamptz IS NULL
-        OR EXISTS (SELECT 1 FROM smap_schedule WHERE project_id = :parent AND next_at = :due::timestamptz))
+   AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :parent::text)
 ON CONFLICT (project_id) DO NOTHING
 
 -- name: order_outbox
@@ -115,42 +114,25 @@ SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)
 -- name: outbox_forget
 DELETE FROM smap_outbox WHERE published_at < :before
 
--- name: schedule_set
--- Again: the new rhythm from the new time on; where it had come to stays.
-INSERT INTO smap_schedule (project_id, every_s, next_at, last_project, created_at)
-SELECT :project, :every_s, :next_at, :project, :now
- WHERE EXISTS (SELECT 1 FROM projects WHERE id = :project)
-   AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
-ON CONFLICT (project_id) DO UPDATE SET every_s = EXCLUDED.every_s, next_at = EXCLUDED.next_at
+-- name: recrawl_source
+-- The newest crawl of a project and whether it has ended, at first of the project itself; with what the next one needs
+-- to know.
+SELECT last.id, last.id IS NULL OR account.finished_at IS NOT NULL OR account.cancelled_at IS NOT NULL
+       OR account.deleted_at IS NOT NULL,
+       first.keywords, first.targets, ordered.name, ordered.posts_max,
+       last.date_range, last.created_at
+  FROM projects AS first
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = first.id
+  LEFT JOIN projects AS last ON last.id = coalesce((SELECT crawl.project_id FROM smap_order AS crawl
+                                                     WHERE crawl.parent = :project
+                                                     ORDER BY crawl.created_at DESC, crawl.project_id LIMIT 1), first.id)
+  LEFT JOIN smap_project AS account ON account.project_id = last.id
+ WHERE first.id = :project AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
 
--- name: schedule_get
-SELECT every_s, next_at, last_project, runs FROM smap_schedule WHERE project_id = :project
-
--- name: schedule_drop
-DELETE FROM smap_schedule WHERE project_id = :project
-
--- name: schedule_due
--- Due, and the last crawl has ended; with what the next one needs to know.
-SELECT plan.project_id, plan.every_s, plan.next_at, plan.last_project, first.keywords, first.targets, ordered.name,
-       ordered.posts_max, last.date_range, last.created_at
-  FROM smap_schedule AS plan
-  JOIN projects AS first ON first.id = plan.project_id
-  LEFT JOIN smap_order AS ordered ON ordered.project_id = plan.project_id
-  LEFT JOIN projects AS last ON last.id = plan.last_project
-  LEFT JOIN smap_project AS account ON account.project_id = plan.last_project
- WHERE plan.next_at <= :now
-   AND (last.id IS NULL OR account.finished_at IS NOT NULL OR account.cancelled_at IS NOT NULL
-        OR account.deleted_at IS NOT NULL)
- ORDER BY plan.next_at
- LIMIT :room
-
--- name: schedule_lock
-SELECT 1 FROM smap_schedule WHERE project_id = :parent FOR UPDATE
-
--- name: schedule_advance
--- Only who fires the due time moves it on.
-UPDATE smap_schedule SET next_at = :next_at, last_project = :project, runs = runs + 1
- WHERE project_id = :parent AND next_at = :due
+-- name: recrawl_runs
+-- The newest crawl that a schedule made, and how many there are.
+SELECT project_id, count(*) OVER () FROM smap_order WHERE parent = :project
+ ORDER BY created_at DESC, project_id LIMIT 1
 
 -- name: deletion_ask
 INSERT INTO smap_deletion (project_id, asked_at, due_at)
