@@ -14,6 +14,7 @@ from headrace.core.errors import Conflict
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import TablesContract
 from headrace.testing.contracts.tables import SHELF, engine_on
+from headrace.testing.passage import ManualClock
 from headrace.testing.twins import turns_red
 
 HANDLES = 3
@@ -72,3 +73,15 @@ async def test_a_unit_shares_a_commit_and_falls_alone(tmp_path: Path) -> None:
     assert stood == [number < 20 for number in range(40)]
     assert len(await engine.rows("articles")) == 20
     await store.close()
+
+
+async def test_marks_of_units_go_when_their_time_has_passed_also_where_no_relay_runs() -> None:
+    clock, database = ManualClock(), InlineDatabase()
+    store = SqliteStore(database, clock)
+    await store.tables.migrate("contract", [SHELF])
+    engine = engine_on(store)
+    for article in ("bolt", "nut"):
+        await engine.run("add", article=article, amount=1)
+        clock.advance(29 * 86_400.0)
+        await store.sweep()
+    assert database.connection.execute("SELECT count(*) FROM headrace_inbox").fetchall() == [(1,)]

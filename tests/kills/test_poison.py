@@ -14,7 +14,8 @@ from headrace.ports import DeadFilter
 
 ITEMS = 10_000
 POISONED = 3
-JOB_S_MAX = 60.0
+# A dozen processes die one after another, and a machine that is busy with other tests takes 5 s for each.
+JOB_S_MAX = 180.0
 
 
 @pytest.mark.parametrize("kind", ["sqlite_url", "postgres_url"])

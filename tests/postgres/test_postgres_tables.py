@@ -14,7 +14,9 @@ from waiting import until
 import headrace
 from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.outboxing import RETAIN_PIECE
 from headrace.adapters.postgres.tables import PostgresTables
+from headrace.core.consequences import Consequence
 from headrace.core.errors import OperatorError, Unknown, Unreachable
 from headrace.core.units import TableMigration, TablePart, TableStatement, Unit
 from headrace.ports.parts import Parts
@@ -165,6 +167,31 @@ async def test_a_migration_takes_as_long_as_it_takes(postgres_url: str, store: P
         assert await tables.migrate("slow", [slow]) == ["slow"]
     finally:
         tables.close()
+
+
+async def test_marks_of_units_go_when_their_time_has_passed_also_where_no_relay_runs(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    count = 2 * RETAIN_PIECE + 1
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO headrace.inbox (subscription, event_id, consumed_at)"
+            " SELECT 'headrace.units', n::text, clock_timestamp() - interval '31 days' FROM generate_series(1, %s) n",
+            (count,),
+        )
+        await store.inbox.consume("orders", "young", Consequence())
+        for _ in range(3):
+            await store.outbox.retain_some()
+        left = connection.execute("SELECT event_id FROM headrace.inbox").fetchall()
+    assert left == [("young",)], "a full piece is followed by another one"
+
+
+async def test_a_worker_lets_marks_of_units_go(store: PostgresStore, postgres_url: str) -> None:
+    await store.inbox.consume("orders", "old", Consequence())
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE headrace.inbox SET consumed_at = clock_timestamp() - interval '31 days'")
+        await store.sweep()
+        assert connection.execute("SELECT event_id FROM headrace.inbox").fetchall() == []
 
 
 async def test_a_role_that_may_not_create_uses_tables_that_are_there(store: PostgresStore, postgres_url: str) -> None:

@@ -17,6 +17,8 @@ EVENTS_KEPT_S = 7 * 86_400.0
 INBOX_KEPT_S = 30 * 86_400.0
 ACCOUNTS_KEPT_S = 30 * 86_400.0
 RETAIN_EVERY_S = 60.0
+# So many rows of a table go at once. If a piece is full, more may come than goes: then the next call takes another.
+RETAIN_PIECE = 500
 CLAIM_WINDOW = 5_000
 
 
@@ -38,9 +40,7 @@ class PostgresOutbox:
         return added
 
     async def claim(self, relay: str, room: int, hold_s: float, topics: Sequence[str] = ()) -> Batch:
-        if time.monotonic() - self._retained_at > RETAIN_EVERY_S:
-            self._retained_at = time.monotonic()
-            await self.retain()
+        await self.retain_some()
         values = (room, max(CLAIM_WINDOW, 2 * room), hold_s, list(topics))
         found = await self._lanes.write(lambda connection: rows(connection, "claim_events", values))
         return Batch(found[0][0], tuple(_event(row) for row in found)) if found else Batch()
@@ -54,6 +54,11 @@ class PostgresOutbox:
     async def lag(self, topics: Sequence[str] = ()) -> Lag:
         wanted = (list(topics), list(topics))
         return Lag(*await self._lanes.read(lambda connection: one(connection, "outbox_lag", wanted)))
+
+    async def retain_some(self) -> None:
+        """A piece of retention, now and then. Workers ask for it as well: units leave marks where no relay runs."""
+        if time.monotonic() - self._retained_at > RETAIN_EVERY_S and await self.retain() < RETAIN_PIECE:
+            self._retained_at = time.monotonic()
 
     async def retain(self) -> int:
         kept = (EVENTS_KEPT_S, INBOX_KEPT_S, ACCOUNTS_KEPT_S)

@@ -170,6 +170,7 @@ class PostgresStore(PostgresOperations):
             self._forgot_at = time.monotonic()
             await self._call("forget")
             await self._call("retain")
+            await self.outbox.retain_some()
         return Swept(lost, wait_s)
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:

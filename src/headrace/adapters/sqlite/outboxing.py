@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from headrace.adapters.sqlite.retaining import RETAIN_EVERY_S, retain_told
+from headrace.adapters.sqlite.retaining import RETAIN_EVERY_S, RETAIN_PIECE, retain_told
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.events import Batch, Event, Lag, check_event
@@ -57,9 +57,8 @@ class SqliteOutbox:
         return self._transactions.on_wake(ring)
 
     def _claim(self, tx: Transaction, room: int, hold_s: float, topics: str) -> Batch:
-        if tx.now() >= self._retain_at:
+        if tx.now() >= self._retain_at and retain_told(tx) < RETAIN_PIECE:
             self._retain_at = tx.now() + RETAIN_EVERY_S
-            retain_told(tx)
         if not (tx.value("outbox_any") if topics == "[]" else tx.value("outbox_any_of", topics=topics)):
             return Batch()
         fence = tx.value("fence_mint", now_us=int(tx.wall() * 1_000_000))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from headrace.adapters.sqlite.transaction import Transaction
 
 RETAIN_EVERY_S = 60.0
+# So many rows of a table go at once. If a piece is full, more may come than goes: then the next call takes another.
+RETAIN_PIECE = 500
 EVENTS_KEPT_S = 7 * 86_400.0
 INBOX_KEPT_S = 30 * 86_400.0
 ACCOUNTS_KEPT_S = 30 * 86_400.0

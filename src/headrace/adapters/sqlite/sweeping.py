@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.adapters.sqlite.chunks import read_items
 from headrace.adapters.sqlite.closing import end_external
+from headrace.adapters.sqlite.retaining import retain_told
 from headrace.adapters.sqlite.settling import Held, lose
 from headrace.adapters.sqlite.staging import drop_abandoned, drop_chunk
 from headrace.adapters.sqlite.transaction import Transaction
@@ -64,8 +65,8 @@ def _die_of_deadline(tx: Transaction, chunk: int, job: str, generation: int, pos
 
 
 def retain(tx: Transaction) -> int:
-    """A bounded piece of retention; the number of rows that went."""
-    rows = 0
+    """A bounded piece of retention; the number of rows that went. Marks of units go with it: there may be no relay."""
+    rows = retain_told(tx)
     tx.run("prune_start", now=tx.wall())
     pruning = tx.one("pruning")
     if pruning is not None:
