@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -50,9 +51,9 @@ class Tags(HTMLParser):
         return [attributes for tag, attributes in self.found if tag in names]
 
 
-def on_terminal(quality: Quality) -> str:
+def on_terminal(quality: Quality, width: int = 200) -> str:
     printed = io.StringIO()
-    terminal.show(quality, Console(file=printed, width=200, force_terminal=True, highlight=False))
+    terminal.show(quality, Console(file=printed, width=width, force_terminal=True, highlight=False))
     return printed.getvalue()
 
 
@@ -77,6 +78,18 @@ def test_the_terminal_shows_who_is_late_what_is_missing_and_why_it_was_refused(q
     ):
         assert expected in words, expected
     assert "note: No symbol has a bar on" in words
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(quality: Quality) -> None:
+    words = re.sub(r"\x1b\[[\d;]*m", "", on_terminal(quality, 80))
+    assert max(map(len, words.splitlines())) <= 80
+    heads = [
+        line.split("  ")[0].strip() for line in words.splitlines() if line.strip().startswith(("symbol ", "source "))
+    ]
+    assert heads == ["symbol", "symbol", "symbol", "source"]
+    assert "complete" in words
+    assert "no room for: revisions, band, tick, gaps" in words
+    assert "gaps" in on_terminal(quality)
 
 
 def test_text_from_strangers_steers_no_terminal(quality: Quality) -> None:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from headrace.commands import Column, print_list
 from headrace_silver.quality.values import MISSING, NOTHING, PRESENT, REVISED, WARNED, Quality, SymbolQuality
 from headrace_silver.report.document import document
 from headrace_silver.report.page import write_html
@@ -73,8 +74,20 @@ def _table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Table:
 def _print(console: Console, table: Table, shown: int, whole: int) -> None:
     if table.row_count:
         console.print(table)
-        if whole > shown:
-            console.print(f"… and {whole - shown:,} more (--html FILE or --json has all)", style="dim")
+        _more(console, shown, whole)
+
+
+def _print_list(console: Console, title: str, columns: Sequence[Column], whole: int) -> None:
+    """A list of the largest `ROWS_MAX` of all, without the columns that the terminal has no room for."""
+    if whole:
+        console.print(Text(title, "bold"))
+        print_list(console, columns)
+        _more(console, ROWS_MAX, whole)
+
+
+def _more(console: Console, shown: int, whole: int) -> None:
+    if whole > shown:
+        console.print(f"… and {whole - shown:,} more (--html FILE or --json has all)", style="dim")
 
 
 def _late(quality: Quality, console: Console) -> None:
@@ -94,17 +107,20 @@ def _strip(entry: SymbolQuality) -> Text:
 
 def _symbols(quality: Quality, console: Console) -> None:
     entries = [entry for entry in quality.active if set(entry.cells) - {PRESENT, NOTHING} or entry.rejects]
-    columns = ("symbol", "complete", "missing", "revisions", "band", "tick", "rejected")
-    recent = f"last {min(STRIP_DAYS, len(quality.days))} days"
-    table = _table("Symbols to look at", *columns, numbers=columns[1:])
-    table.add_column(recent, no_wrap=True, min_width=min(STRIP_DAYS, len(quality.days)))
-    table.add_column("gaps")
-    for entry in entries[:ROWS_MAX]:
-        counts = (entry.missing, entry.revisions, entry.band_days, entry.tick_days, entry.rejects)
-        cells = (escape(plain(entry.symbol)), percent(entry.completeness), *(f"{count:,}" for count in counts))
-        table.add_row(*cells, _strip(entry), gaps_text(entry.cells, quality.days, 2))
-    _print(console, table, ROWS_MAX, len(entries))
-    if table.row_count:
+    shown = entries[:ROWS_MAX]
+    columns = [
+        Column("symbol", [escape(plain(entry.symbol)) for entry in shown]),
+        Column("complete", [percent(entry.completeness) for entry in shown]),
+        Column("missing", [f"{entry.missing:,}" for entry in shown], spare=1),
+        Column("revisions", [f"{entry.revisions:,}" for entry in shown], spare=2),
+        Column("band", [f"{entry.band_days:,}" for entry in shown], spare=3),
+        Column("tick", [f"{entry.tick_days:,}" for entry in shown], spare=4),
+        Column("rejected", [f"{entry.rejects:,}" for entry in shown]),
+        Column(f"last {min(STRIP_DAYS, len(quality.days))} days", [_strip(entry).markup for entry in shown]),
+        Column("gaps", [gaps_text(entry.cells, quality.days, 2) for entry in shown], spare=5),
+    ]
+    _print_list(console, "Symbols to look at", columns, len(entries))
+    if shown:
         console.print("▪ present  × missing  r revised  ! warned", style="dim")
 
 
@@ -137,13 +153,18 @@ def _bands(quality: Quality, console: Console) -> None:
 
 def _articles(quality: Quality, console: Console) -> None:
     articles = quality.articles
-    columns = ("articles", "vi", "en", "unknown", "unstated", "lag, median", "lag, 95 %")
-    table = _table("Articles by source", "source", *columns, numbers=columns)
-    for source in articles.largest[:ROWS_MAX]:
-        counts = (source.articles, source.vi, source.en, source.unknown, source.unstated)
-        lags = (duration(source.lag_s_median), duration(source.lag_s_95))
-        table.add_row(escape(plain(source.domain)), *(f"{count:,}" for count in counts), *lags)
-    _print(console, table, ROWS_MAX, articles.sources)
+    shown = articles.largest[:ROWS_MAX]
+    columns = [
+        Column("source", [escape(plain(source.domain)) for source in shown], folds=True),
+        Column("articles", [f"{source.articles:,}" for source in shown]),
+        Column("vi", [f"{source.vi:,}" for source in shown], spare=1),
+        Column("en", [f"{source.en:,}" for source in shown], spare=2),
+        Column("unknown", [f"{source.unknown:,}" for source in shown], spare=3),
+        Column("unstated", [f"{source.unstated:,}" for source in shown], spare=4),
+        Column("lag, median", [duration(source.lag_s_median) for source in shown]),
+        Column("lag, 95 %", [duration(source.lag_s_95) for source in shown]),
+    ]
+    _print_list(console, "Articles by source", columns, articles.sources)
     if articles.copy_groups:
         groups = counted(articles.copy_groups, "text")
         console.print(f"{counted(articles.copies_extra, 'probable copy', 'probable copies')} of {groups}")
