@@ -256,7 +256,7 @@ async def test_waiting_for_idleness_ends_where_nobody_has_the_handler(
     (here / "app.py").write_text(APP.replace('Flow("slow")', 'Flow("renamed")'))
     worked = headrace_process("worker", "app:flow", "--until-idle")
     assert worked.returncode == 1
-    assert f"1 jobs stay open: no handler here for slow/work (the first job is {job})" in worked.stderr
+    assert f"1 job stays open: no handler here for slow/work (the first job is {job})" in worked.stderr
     assert "start a worker with the code that submitted them" in worked.stderr
 
 

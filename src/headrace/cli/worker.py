@@ -129,7 +129,8 @@ def left_open(left: Sequence[control.Unwanted]) -> str:
     """What nobody here can move, in words."""
     jobs = sorted({work.job for work in left})
     stages = ", ".join(sorted({f"{work.flow}/{work.stage}" for work in left}))
-    return f"{len(jobs):,} jobs stay open: no handler here for {stages} (the first job is {jobs[0]})"
+    stay = "1 job stays open" if len(jobs) == 1 else f"{len(jobs):,} jobs stay open"
+    return f"{stay}: no handler here for {stages} (the first job is {jobs[0]})"
 
 
 async def _supervise(session: Session, plan: Plan, url: str, waiting: Waiting | None) -> tuple[Supervisor, int]:
