@@ -223,6 +223,41 @@ def test_a_child_that_dies_without_a_word_is_told(headrace_process: Command, her
     assert "ended with exit code 9 before it was ready" in done.stderr
 
 
+STUBBORN = """
+import asyncio
+import headrace
+from app import tell
+
+flow = headrace.Flow("slow")
+
+
+@flow.stage(concurrency=1)
+async def work(what: str) -> None:
+    tell("started")
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+"""
+
+
+async def test_a_handler_that_never_ends_does_not_keep_its_process(
+    started: Started, here: Path, told: Callable[[], tuple[str, int]]
+) -> None:
+    (here / "stubborn.py").write_text(STUBBORN)
+    await submit(here, "stubborn")
+    worker = started("worker", "stubborn:flow", "--drain-s", "60")
+    _, child = await asyncio.to_thread(told)
+    ended = os.pidfd_open(child)
+    os.kill(child, signal.SIGINT)
+    try:
+        assert select.select([ended], [], [], 30)[0], "it did not end"
+    finally:
+        os.close(ended)
+        worker.kill()
+
+
 def work_without_a_log(here: Path) -> int:
     """The exit code of a worker whose every line fails."""
     command = (sys.executable, "-m", "headrace", "worker", "app:flow", "--until-idle", "--hold-s", "1")

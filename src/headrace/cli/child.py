@@ -12,9 +12,10 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 
-from headrace.cli.failures import tell
+from headrace.cli.failures import code_of, tell
 from headrace.cli.flows import load_flows
 from headrace.core.errors import RESTORE, StoreReplaced
 from headrace.core.redaction import redacted
@@ -26,6 +27,9 @@ from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 from headrace.services.log_lines import log_to_stderr
 from headrace.wiring import missing, open_store
+
+# What a program does at its exit, such as sending the last lines to a collector, takes less.
+END_S = 5.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,6 +50,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _work(flows: Sequence[Flow], url: str, hold_s: float) -> None:
+    try:
+        await _serve(flows, url, hold_s)
+    finally:
+        _end_within(END_S, sys.exception())
+
+
+def _end_within(seconds: float, error: BaseException | None) -> None:
+    """The loop now waits for tasks that may swallow their cancellation, and the interpreter for threads that may hang.
+    Whoever does so must not keep the process, and what ended it, to itself."""
+
+    def end() -> None:
+        if error is not None:
+            tell(error, as_json=False, debug=False)
+        os._exit(0 if error is None else code_of(error))
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
+
+async def _serve(flows: Sequence[Flow], url: str, hold_s: float) -> None:
     if MADE_VARIABLE in os.environ and missing(url):
         raise StoreReplaced(f"{redacted(url)} was deleted under the workers that have it open", RESTORE)
     store = await open_store(url)
