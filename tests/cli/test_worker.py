@@ -321,7 +321,7 @@ async def test_a_child_whose_threads_hang_is_replaced(headrace_process: Command,
     worked = headrace_process("worker", "app:flow", "--until-idle", "--hold-s", "2")
     assert worked.returncode == 0, worked.stderr
     assert "thread.hung" in worked.stderr
-    assert "1 handlers in threads did not end after their timeout" in worked.stderr
+    assert "1 handlers did not end after their timeout" in worked.stderr
     assert "ended with exit code 1; another one starts" in worked.stderr
     view, _ = await look(here, job)
     assert (view.state, view.stages["work"].done, view.stages["work"].dead) == (headrace.JobState.FINISHED, 2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 
@@ -104,7 +105,7 @@ async def test_a_worker_without_a_lane_left_finishes_what_it_can_and_says_why_it
     await eventually(lambda: worker.observer.counts["worker.gave_up"] == 1, "it gives up")
     assert not running.done()
     go_on.set()
-    with pytest.raises(HandlersHang, match=r"2 handlers in threads .* in stage 'one'"):
+    with pytest.raises(HandlersHang, match=r"2 handlers did not end .* in stage 'one'"):
         await asyncio.wait_for(running, RUN_S_MAX)
     assert hanging.most == 2
     assert (await bench.store.job(held)).state is JobState.FINISHED
@@ -123,3 +124,27 @@ async def test_a_worker_ends_before_too_many_threads_hang(bench: Bench, hanging:
     await bench.submit(flow, *range(16 * HUNG_MAX))
     with pytest.raises(HandlersHang):
         await asyncio.wait_for(Worker(bench.store, [flow], options=QUICK).run(), RUN_S_MAX)
+
+
+async def test_a_worker_ends_before_too_many_handlers_have_swallowed_their_cancellation(bench: Bench) -> None:
+    flow, release = Flow("digest"), asyncio.Event()
+    running = most = 0
+
+    @flow.stage(timeout_s=0.05, retry=ONCE, concurrency=4, tolerate="100%")
+    async def one(number: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        running -= 1
+
+    await bench.submit(flow, *range(4 * HUNG_MAX))
+    try:
+        with pytest.raises(HandlersHang, match="handlers did not end after their timeout"):
+            await asyncio.wait_for(Worker(bench.store, [flow], options=QUICK).run(), RUN_S_MAX)
+    finally:
+        release.set()
+        await eventually(lambda: running == 0, "all have ended")
+    assert most <= HUNG_MAX + 4

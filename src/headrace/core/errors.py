@@ -17,7 +17,7 @@ HeadraceError
 │   │   └── StoreReplaced        the open file was deleted or replaced
 │   ├── StoreFull *          no room: nothing was acknowledged
 │   ├── PortTaken            an address that cannot be listened on
-│   ├── HandlersHang         too many threads whose handlers do not end
+│   ├── HandlersHang         too many handlers that do not end
 │   └── MissingExtra         a part that is not installed
 └── TryAgain *           nobody: the same call again is right
     ├── Unknown *            sent, but the answer was lost: send the same write again

@@ -34,6 +34,8 @@ class Crew:
         self.stage, self.stages, self.yard, self.streams = stage, stages, yard, streams
         self.queue: deque[Slice] = deque()
         self.lanes: set[Lane] = set()
+        # Given up, because their handlers did not end when they were cancelled, and still at work.
+        self._abandoned: set[Lane] = set()
         self._resting: list[asyncio.Future[None]] = []
         self._size = stage.concurrency * stage.batch
         self._pace: float | None = None
@@ -56,6 +58,11 @@ class Crew:
     def hung(self) -> int:
         """How many threads did not end in the time that their handlers had."""
         return sum(lane.hung for lane in self.lanes)
+
+    @property
+    def abandoned(self) -> int:
+        """How many handlers on the event loop swallowed their cancellation and go on, beside the lanes."""
+        return len(self._abandoned)
 
     @property
     def unstarted(self) -> int:
@@ -193,6 +200,7 @@ class Crew:
 
     def _lane_ended(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self.lanes.discard(lane)
+        self._abandoned.discard(lane)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.yard.fail(error)
 
@@ -233,6 +241,7 @@ class Crew:
         """Go on without a handler that does not end."""
         lane.abandon()
         self.lanes.discard(lane)
+        self._abandoned.add(lane)
         self.yard.observer.event("lane.abandoned", flow=self.stage.flow, stage=self.stage.name)
         timed_out = lane.why is Why.TIMEOUT
         words = f"no outcome after {self.stage.timeout_s:g} s, and it did not end when it was cancelled"

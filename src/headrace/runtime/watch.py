@@ -57,19 +57,19 @@ class Watch:
         for crew in self._crews:
             crew.watch(now)
             crew.release_unreachable(now)
-        self._look_at_threads()
+        self._look_at_hung()
 
-    def _look_at_threads(self) -> None:
-        """Threads that hang end with their process only. So the worker ends before they are too many, and before a
-        stage has no lane left."""
-        hung = sum(crew.hung for crew in self._crews)
+    def _look_at_hung(self) -> None:
+        """Threads that hang end with their process only, and so do handlers that swallow their cancellation. So the
+        worker ends before they are too many, and before a stage has no lane left."""
+        hung = sum(crew.hung + crew.abandoned for crew in self._crews)
         full = [crew.stage.name for crew in self._crews if crew.hung >= crew.stage.concurrency]
         if full or hung >= HUNG_MAX:
-            worst = max(self._crews, key=lambda crew: crew.hung).stage
+            worst = max(self._crews, key=lambda crew: crew.hung + crew.abandoned).stage
             self._ends.give_up(
                 HandlersHang(
-                    f"{hung} handlers in threads did not end after their timeout, most of them in stage {worst.name!r}",
-                    "only the end of the process ends a thread: start it again, and let what the handler waits for have"
-                    " a timeout of its own",
+                    f"{hung} handlers did not end after their timeout, most of them in stage {worst.name!r}",
+                    "only the end of the process ends them: start it again, and let what the handler waits for have a"
+                    " timeout of its own",
                 )
             )
