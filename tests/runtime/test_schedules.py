@@ -99,6 +99,17 @@ def test_jitter_is_drawn_from_the_moment() -> None:
     assert scheduler().decide(due(schedule, NOON_MS), NOON_MS).due_ms == late
 
 
+@pytest.mark.parametrize(("when", "gap_s"), [("* * * * *", 60), ("0,5 3 * * *", 300), ("PT10S", 10)])
+def test_a_jitter_that_reaches_the_next_moment_is_refused(when: str, gap_s: int) -> None:
+    """Two moments would be due at once, and one of them would count as missed though a worker runs."""
+    short, long = ticking(), ticking()
+    short.every(when, jitter_s=gap_s - 0.5)
+    long.every(when, jitter_s=gap_s)
+    assert [schedule.jitter_s for schedule in declared_schedules(short)] == [gap_s - 0.5]
+    with pytest.raises(CallerError, match="between two of its moments"):
+        declared_schedules(long)
+
+
 def test_an_operators_fire_of_a_paused_schedule_moves_nothing() -> None:
     firing = scheduler().decide(due(MINUTELY, NOON_MS, asked_ms=4_711, running=False), NOON_MS + 10 * MINUTE_MS)
     assert [(fire.moment_ms, fire.manual) for fire in firing.fires] == [(4_711, True)]

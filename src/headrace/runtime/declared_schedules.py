@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from headrace.core.errors import InvalidFlow, InvalidPayload
+from headrace.core.errors import CallerError, InvalidFlow, InvalidPayload
 from headrace.core.schedules import Misfire, Overlap, Schedule, check_schedule, moment_text
 from headrace.runtime.flow import Flow
 from headrace.runtime.schedule_declarations import EveryDeclaration, ScheduleOptions, check_words
@@ -38,7 +38,7 @@ def made_schedule(
     check_words(flow, options)
     stage, payload = item
     timetable, tz = timetable_text(when), options.get("tz", "UTC")
-    Timetable(timetable, tz)
+    moments = Timetable(timetable, tz)
     schedule = Schedule(
         name=name,
         flow=flow,
@@ -52,6 +52,12 @@ def made_schedule(
         tenant=options.get("tenant", "default"),
     )
     check_schedule(schedule)
+    if schedule.jitter_s and schedule.jitter_s * 1_000 >= moments.gap_ms_min():
+        # A fire that comes after the next moment could not be told from one that was missed.
+        raise CallerError(
+            f"jitter_s={schedule.jitter_s:g} of schedule {name!r} is as long as the time between two of its moments",
+            f"make it shorter than {moments.gap_ms_min() / 1_000:g} s",
+        )
     return schedule
 
 

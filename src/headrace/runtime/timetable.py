@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import islice
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -21,6 +21,8 @@ from headrace.core.errors import CallerError
 NEVER_MS = 253_402_300_799_000
 """The end of the year 9999."""
 
+# A day of half hours, a month of days, a year of Mondays: where an expression is densest it has shown itself by then.
+GAPS_LOOKED_AT = 60
 INTERVAL_S_MIN, INTERVAL_S_MAX = 1.0, 366 * 86_400.0
 _DURATION = re.compile(
     r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
@@ -61,6 +63,11 @@ class Timetable:
             if start_ms == after_ms or len(found) >= count_max:
                 return found[-count_max:]
             back_ms *= 4
+
+    def gap_ms_min(self) -> int:
+        """The shortest time between two moments, of some dozens of them."""
+        found = self.next(round(_EPOCH.timestamp()) * 1_000, GAPS_LOOKED_AT + 1)
+        return min((later - earlier for earlier, later in pairwise(found)), default=NEVER_MS)
 
     def next(self, moment_ms: int, count: int) -> list[int]:
         """So many moments after this one."""
