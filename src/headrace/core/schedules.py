@@ -17,7 +17,7 @@ from enum import StrEnum
 from headrace.core.errors import CallerError, Conflict
 from headrace.core.graph import NAME_CHARS_MAX
 from headrace.core.jobs import Submission
-from headrace.core.parcels import check_keys
+from headrace.core.parcels import KEY_CHARS_MAX, Encoded, check_item, check_keys
 
 LATE_S = 60.0
 """A fire that is late by less is on time: a worker that is restarted takes about that long."""
@@ -183,6 +183,10 @@ def check_schedule(schedule: Schedule) -> None:
         raise CallerError(f"schedule {name!r} names no flow")
     # A job could not be submitted under them: every worker would end at the first fire.
     check_keys((schedule.flow, schedule.stage, schedule.tenant))
+    if not 1 <= len(schedule.tenant) <= KEY_CHARS_MAX:
+        raise CallerError(f"the tenant of schedule {name!r} must have 1 to {KEY_CHARS_MAX} characters")
+    # The same limit as for every other item; a fire that is too large for its store would be tried for ever.
+    check_item(Encoded(schedule.payload or b""))
     if not 0 <= schedule.jitter_s <= JITTER_S_MAX:
         raise CallerError(f"jitter_s={schedule.jitter_s} of schedule {name!r} is not 0 to {JITTER_S_MAX:g}")
 

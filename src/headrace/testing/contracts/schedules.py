@@ -13,6 +13,7 @@ import pytest
 from headrace.core.claims import Want
 from headrace.core.errors import CallerError, Conflict, NotFound, UnknownStage
 from headrace.core.jobs import JobFilter, Submission
+from headrace.core.parcels import PAYLOAD_BYTES_MAX
 from headrace.core.schedules import (
     FIRES_KEPT_MS,
     DueSchedule,
@@ -240,7 +241,8 @@ class SteeringContract:
         for name in ("", "a/b", "a@b", "x" * 101, "a\x00b"):
             with pytest.raises(CallerError):
                 await store.schedules.add(replace(NIGHTLY, name=name))
-        for wrong in ({"jitter_s": -1.0}, {"tenant": "a\x00b"}, {"flow": "a\x00b"}, {"stage": "\ud800"}):
+        unfit = ({"tenant": ""}, {"tenant": "t" * 1_000}, {"payload": b"x" * (PAYLOAD_BYTES_MAX + 1)})
+        for wrong in ({"jitter_s": -1.0}, {"tenant": "a\x00b"}, {"flow": "a\x00b"}, {"stage": "\ud800"}, *unfit):
             with pytest.raises(CallerError):
                 await store.schedules.add(replace(NIGHTLY, name="other", **wrong))
 
