@@ -82,6 +82,22 @@ TWINS = [
         "test_the_lag_of_some_topics_counts_these",
     ),
     Twin(
+        "a published event is forgotten with its key",
+        "outbox_forget_key",
+        "AND published_at IS NULL",
+        "",
+        OUTBOX,
+        "test_unpublished_events_of_a_key_can_be_forgotten",
+    ),
+    Twin(
+        "the end of a job is forgotten with its key",
+        "outbox_forget_key",
+        "AND job = ''",
+        "",
+        OUTBOX,
+        "test_the_events_of_a_job_itself_are_not_forgotten",
+    ),
+    Twin(
         "a late relay marks what another holds",
         "outbox_published",
         "AND claim = :fence",

@@ -34,6 +34,10 @@ class Outbox(Protocol):
     async def release(self, fence: int, event_ids: Sequence[str], delay_s: float = 0.0) -> None:
         """Give back events of the batch that the bus does not have; they can be claimed after `delay_s`."""
 
+    async def forget(self, key: str) -> int:
+        """Drop the unpublished events of this key that an application added; how many. One that a relay holds may still
+        be published. A job's own events stay."""
+
     async def lag(self, topics: Sequence[str] = ()) -> Lag:
         """How far the bus is behind, in one snapshot; with `topics`, in events of these."""
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from headrace.runtime.pacing import Pauses as Pauses
     from headrace.runtime.programs import Program as Program
     from headrace.runtime.programs import worker_program as worker_program
+    from headrace.runtime.relay import Relay as Relay
+    from headrace.runtime.relay import RelayOptions as RelayOptions
     from headrace.services.causes import bare_errors as bare_errors
     from headrace.services.frame import Frame as Frame
     from headrace.services.frame import Talk as Talk
@@ -49,6 +51,7 @@ _NAMES = {
     "services.log_lines": ("log_to_stderr",),
     "runtime.programs": ("Program", "worker_program"),
     "runtime.pacing": ("Pauses",),
+    "runtime.relay": ("Relay", "RelayOptions"),
     "core.backoff": ("Backoff",),
     "core.checks": ("Check",),
 }

@@ -51,6 +51,9 @@ class PostgresOutbox:
     async def release(self, fence: int, event_ids: Sequence[str], delay_s: float = 0.0) -> None:
         await self._on_events("release_events", (fence, list(event_ids), delay_s))
 
+    async def forget(self, key: str) -> int:
+        return int((await self._lanes.write(lambda connection: one(connection, "forget_events", (key,))))[0])
+
     async def lag(self, topics: Sequence[str] = ()) -> Lag:
         wanted = (list(topics), list(topics))
         return Lag(*await self._lanes.read(lambda connection: one(connection, "outbox_lag", wanted)))

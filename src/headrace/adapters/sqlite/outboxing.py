@@ -47,6 +47,9 @@ class SqliteOutbox:
 
         await self._transactions.write(work)
 
+    async def forget(self, key: str) -> int:
+        return await self._transactions.write(lambda tx: tx.run("outbox_forget_key", key=key))
+
     async def lag(self, topics: Sequence[str] = ()) -> Lag:
         return await self._transactions.read(lambda tx: _lag(tx, json.dumps(list(topics))))
 

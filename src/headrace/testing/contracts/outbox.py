@@ -227,6 +227,25 @@ class OutboxContract:
         await store.outbox.add([told(MANY)])
         assert ids(await store.outbox.claim("b", 10, 30.0)) == [f"e{MANY}"]
 
+    # Forgetting
+
+    async def test_unpublished_events_of_a_key_can_be_forgotten(self, store: Parts) -> None:
+        await store.outbox.add([told(1, "k"), told(2, "k"), told(3, "other"), told(4, "k"), told(5)])
+        first = await store.outbox.claim("relay", 1, 30.0)
+        await store.outbox.published(first.fence, ids(first))
+        held = await store.outbox.claim("relay", 1, 30.0)
+        assert [await store.outbox.forget("k") for _ in range(2)] == [2, 0]
+        assert await store.outbox.published(held.fence, ids(held)) == 0
+        assert ids(await store.outbox.claim("relay", 10, 30.0)) == ["e3", "e5"]
+        assert await store.outbox.add([told(1, "k")]) == [False]
+
+    async def test_the_events_of_a_job_itself_are_not_forgotten(self, store: Parts, bench: Bench) -> None:
+        job = await bench.submit(PLAIN, {"read": 1})
+        await bench.drain(job)
+        await store.outbox.add([told(1, key=job)])
+        assert await store.outbox.forget(job) == 1
+        assert ids(await store.outbox.claim("relay", 10, 30.0)) == [f"{job}.1.completed"]
+
     # Lag and retention
 
     async def test_the_lag_counts_what_nobody_was_told(self, store: Parts) -> None:

@@ -14,6 +14,13 @@ SELECT headrace.publish_events(%b::bigint, %b::text[])
 -- The bus does not have them.
 SELECT headrace.release_events(%b::bigint, %b::text[], %b::double precision)
 
+-- forget_events
+-- What was not published of a key, unless it is a job's own.
+WITH gone AS (
+    DELETE FROM headrace.event WHERE coalesce(key, job) = %b AND published_at IS NULL AND job = '' RETURNING 1
+)
+SELECT count(*) FROM gone
+
 -- outbox_lag
 -- How many events wait to be told, and since when.
 SELECT count(*), coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(happened_at))), 0)::double precision

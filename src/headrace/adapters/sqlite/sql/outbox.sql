@@ -52,6 +52,10 @@ SELECT count(*), min(happened_at) FROM headrace_event
 DELETE FROM headrace_event WHERE id IN (
     SELECT id FROM headrace_event WHERE published_at < :before AND published_at IS NOT NULL AND job = '' LIMIT 500)
 
+-- outbox_forget_key
+-- What was not published of a key, unless it is a job's own.
+DELETE FROM headrace_event WHERE coalesce(key, job) = :key AND published_at IS NULL AND job = ''
+
 -- inbox_insert
 -- The first of its kind inserts; a repeat inserts nothing.
 INSERT INTO headrace_inbox (subscription, event_id, consumed_at) VALUES (:subscription, :event_id, :now)
