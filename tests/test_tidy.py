@@ -45,7 +45,6 @@ DOUBLED = [
     "Place",
     "Ready",
     "Refused",
-    "Relay",
     "Session",
     "Settings",
     "Sink",

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry
 from headrace_smap.world import World
 
 CALLS_MAX = 40
+HOLD_S = 1e-6
+"""For holds by the store's clock: what a dead process held is free at once."""
 
 
 class Killed(BaseException):
@@ -60,9 +62,20 @@ async def _itself(thing: Any) -> Any:
     return thing
 
 
+class MortalEngine:
+    """The engine of such a process: its outbox is a part like the others."""
+
+    def __init__(self, engine: Any, fate: Fate) -> None:
+        self._engine, self.outbox = engine, Mortal(engine.outbox, fate)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
 def mortal(world: World, fate: Fate) -> World:
+    engine: Any = MortalEngine(world.engine, fate)
     parts = {name: Mortal(getattr(world, name), fate) for name in ("database", "ledger", "bus", "blobs")}
-    return replace(world, registry=CollectorRegistry(), **parts)
+    return replace(world, engine=engine, registry=CollectorRegistry(), **parts)
 
 
 def fates() -> Iterator[Fate]:

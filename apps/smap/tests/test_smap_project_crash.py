@@ -6,22 +6,25 @@ new process comes up on what is left, and the client asks again with its key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from smap_mortal import Fate, Killed, fates, mortal, unharmed
+from prometheus_client import CollectorRegistry
+from smap_mortal import HOLD_S, Fate, Killed, fates, mortal, unharmed
 from smap_office import EXAMPLE, Office, open_office
 
 from headrace.http import Options, application
-from headrace_smap.database import Step
+from headrace.ports import Event
+from headrace_smap.project.announcer import Announcer
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
+from headrace_smap.world import World
 
 Equip = Callable[[ProjectOperations], ProjectOperations]
 
@@ -41,7 +44,7 @@ class Processes:
 
     async def order(self, name: str, fate: Fate | None = None) -> httpx.Response:
         """A new process answers the order and tells what it has to tell, if it lives."""
-        self.desk = self.equip(desk_of(mortal(self.office.world, fate or unharmed()), self.office.calendar))
+        self.desk = self.equip(desk_of(mortal(self.office.world, fate or unharmed()), self.office.calendar, HOLD_S))
         order, key = {**EXAMPLE, "name": name}, {"Idempotency-Key": name}
         answer = await self.client.post("/projects", json=order, headers=key)
         await self.desk.relay.relay()
@@ -96,16 +99,15 @@ async def test_a_project_survives_a_death_at_every_step(embedded: Settings) -> N
 
 
 class WithoutOutbox(Creator):
-    """A broken twin: the event is told when the rows are committed, and never again."""
+    """A broken twin: the rows are committed without their event."""
 
-    def _steps(self, project: str, order: AcceptedOrder, origin: str, due: Any = None) -> list[Step]:
-        steps = super()._steps(project, order, origin, due)
-        return [step for step in steps if step[0] != "order_outbox"]
+    def _events(self, project: str, order: AcceptedOrder) -> list[Event]:
+        return []
 
 
 async def test_without_the_outbox_the_event_would_be_lost(embedded: Settings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
-        return replace(desk, creator=WithoutOutbox(desk.world, desk.accountant, desk.relay))
+        return replace(desk, creator=WithoutOutbox(desk.world, desk.accountant))
 
     with pytest.raises(AssertionError):
         await every_death(embedded, equip)
@@ -116,14 +118,52 @@ class WithoutSeed(Creator):
 
     made = 0
 
-    async def create(self, project: str, order: AcceptedOrder, origin: str) -> None:
+    async def create(self, project: str, order: AcceptedOrder) -> None:
         WithoutSeed.made += 1
-        await super().create(f"{project}-{WithoutSeed.made}", order, origin)
+        await super().create(f"{project}-{WithoutSeed.made}", order)
 
 
 async def test_without_the_seed_a_project_would_be_doubled(embedded: Settings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
-        return replace(desk, creator=WithoutSeed(desk.world, desk.accountant, desk.relay))
+        return replace(desk, creator=WithoutSeed(desk.world, desk.accountant))
 
     with pytest.raises(AssertionError):
         await every_death(embedded, equip)
+
+
+class Accounts:
+    """A bus that looks for the account of every project that it hears of."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self.found = world, list[bool]()
+
+    async def publish(self, events: Sequence[Event]) -> list[bool]:
+        for event in events:
+            self.found.append(await self._world.ledger.tally(event.key) is not None)
+        return await self._world.bus.publish(events)
+
+
+class KilledAfterCommit(Creator):
+    """The process dies when the rows and the event are committed."""
+
+    async def _follow(self, project: str) -> None:
+        raise Killed
+
+
+class WithoutAccounts(Announcer):
+    """A broken twin: events are published whether there is an account or not."""
+
+    async def _open_accounts(self, events: Sequence[Event]) -> None: ...
+
+
+@pytest.mark.parametrize(("announcer", "found"), [(Announcer, [True]), (WithoutAccounts, [False])])
+async def test_whoever_hears_of_a_project_finds_its_account(
+    embedded: Settings, announcer: type[Announcer], found: list[bool]
+) -> None:
+    async with open_office(embedded) as office:
+        with pytest.raises(Killed):
+            await KilledAfterCommit(office.world, office.desk.accountant).create("p1", AcceptedOrder(["a"], [], []))
+        bus: Any = Accounts(office.world)
+        world = replace(office.world, bus=bus, registry=CollectorRegistry())
+        assert await announcer(world, office.desk.accountant).relay() == 1
+        assert bus.found == found

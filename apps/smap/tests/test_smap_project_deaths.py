@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
 
 import pytest
-from smap_mortal import Fate, Killed, fates, mortal, unharmed
+from smap_mortal import HOLD_S, Fate, Killed, fates, mortal, unharmed
 from smap_office import Office, open_office
 
 from headrace_smap.collector.blob_names import blob_path
@@ -26,7 +26,7 @@ async def office(embedded: Settings) -> AsyncIterator[Office]:
 
 async def dies(office: Office, work: Work, fate: Fate) -> bool:
     try:
-        await work(desk_of(mortal(office.world, fate), office.calendar))
+        await work(desk_of(mortal(office.world, fate), office.calendar, HOLD_S))
     except Killed:
         return True
     return False
@@ -35,7 +35,7 @@ async def dies(office: Office, work: Work, fate: Fate) -> bool:
 async def healed(office: Office, work: Work) -> object:
     """What a new process makes of it, when the holds of the dead have passed."""
     office.calendar.advance(minutes=2)
-    return await work(desk_of(mortal(office.world, unharmed()), office.calendar))
+    return await work(desk_of(mortal(office.world, unharmed()), office.calendar, HOLD_S))
 
 
 async def test_a_retry_tells_every_failed_post_under_one_id(office: Office) -> None:

@@ -20,7 +20,7 @@ from headrace_smap.project.deleter import AGAIN_S, Deleter
 from headrace_smap.project.recrawls import schedule_name
 from headrace_smap.settings import Settings
 
-TABLES = ("projects", "smap_order", "smap_outbox", "smap_found", "smap_crawl", "smap_item", "post_analytics")
+TABLES = ("projects", "smap_order", "smap_retry", "smap_found", "smap_crawl", "smap_item", "post_analytics")
 TABLES += ("smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
 
 
@@ -49,6 +49,7 @@ async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
         ("notice_add", {"project": project, "rows": [{"channel": "mail", "notice_id": "n"}], "now": now}),
     )
     await office.client.post(f"/projects/{project}/recrawl", json={"every_hours": 1})
+    await office.desk.retrier.retry(project, "seed")
     for path in found:
         await office.world.blobs.put(path, b"{}")
 
@@ -59,7 +60,7 @@ async def left(office: Office, project: str) -> dict[str, int]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     found = {}
     for table in TABLES:
-        column = {"projects": "id", "smap_outbox": "key", "headrace_schedule": "name"}.get(table, "project_id")
+        column = {"projects": "id", "headrace_schedule": "name"}.get(table, "project_id")
         name = schedule_name(project) if table == "headrace_schedule" else project
         ((count,),) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (name,))
         found[table] = count
@@ -93,6 +94,10 @@ async def test_everything_of_a_project_goes_and_of_others_stays(office: Office) 
     assert [await has_blob(office, path) for path in (*own, stray)] == [False] * 6
     assert await office.world.ledger.tally(gone) is None
     assert await left(office, kept) == before
+    # Of the one that is kept: that it was made, and a post that is tried again.
+    await office.events()
+    assert await office.desk.relay.relay() == 2
+    assert {event["payload"]["project_id"] for event in await office.events()} == {kept}
     assert await has_blob(office, "raw/shared.json")
     assert await has_blob(office, "raw/other.json")
     assert (await office.client.get(f"/projects/{kept}/progress")).json()["status"] == "DONE"

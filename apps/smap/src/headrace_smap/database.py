@@ -6,10 +6,11 @@ after a lost answer: that is how an unknown outcome is resolved. Tables that oth
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import headrace
+from headrace.ports import Event
 from headrace.tables import REQUEST_KEYS, Statements
 from headrace.tables import Row as Row
 
@@ -36,6 +37,14 @@ class Database:
         async with self._engine.transaction() as tx:
             ran = [tx.run_many(name, (values,)) for name, values in steps]
         return [each.rows for each in ran]
+
+    async def commit(self, *steps: Step, events: Sequence[Event], insist: str = "") -> None:
+        """Named statements and events for the outbox in one transaction, all or nothing. `Conflict`: the statement
+        `insist` found no row, and nothing was done."""
+        async with self._engine.transaction() as tx:
+            for name, values in steps:
+                tx.run_many(name, (values,), expect=1 if name == insist else None)
+            tx.publish(*events)
 
 
 @asynccontextmanager

@@ -58,7 +58,7 @@ def create(
             order = understood(ProjectOrder.model_validate(wishes), desk.platforms)
         except ValidationError as wrong:
             raise CallerError("; ".join(map(_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
-        await desk.creator.create(project, order, project)
+        await desk.creator.create(project, order)
         await desk.relay.relay()
         return project
 

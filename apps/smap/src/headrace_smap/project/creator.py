@@ -1,8 +1,8 @@
-"""A project comes into being: its rows and `project.created` in one transaction, then its account, then the event.
+"""A project comes into being: its rows and `project.created` in one commit, then its account, then the event.
 
 The order of the steps, and what a crash after each leaves behind:
 
-1. *The transaction*: order, outbox event, account, project. Before it nothing happened, and the client asks again.
+1. *The commit*: order, account, project, event in the outbox. Before it nothing happened, and the client asks again.
 2. *The account is opened* in the ledger. A crash before it: the relay of any instance opens it before it tells.
 3. *The event is told* by the relay. A crash before it: it is still in the outbox. A crash between telling and writing
    that down: it is told again, and consumers know a project by its id.
@@ -18,14 +18,17 @@ from datetime import datetime
 import structlog
 
 from headrace.errors import Conflict, HeadraceError
+from headrace.ports import Event
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Step
 from headrace_smap.envelope import project_created
 from headrace_smap.project.orders import AcceptedOrder
-from headrace_smap.project.outbox import Relay
 from headrace_smap.values import INITIALIZING
 from headrace_smap.world import World
+
+# The order under this id is this one: otherwise neither rows nor event may be written.
+STANDS = "order_stands"
 
 log = structlog.get_logger("smap")
 
@@ -33,49 +36,49 @@ log = structlog.get_logger("smap")
 class Creator:
     """Makes projects. Every call may be repeated as it is."""
 
-    def __init__(
-        self, world: World, accountant: Accountant, relay: Relay, now: Callable[[], datetime] = utc_now
-    ) -> None:
-        self._world, self._accountant, self._relay, self._now = world, accountant, relay, now
+    def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
+        self._world, self._accountant, self._now = world, accountant, now
 
-    async def create(self, project: str, order: AcceptedOrder, origin: str) -> None:
+    async def create(self, project: str, order: AcceptedOrder) -> None:
         """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
-        *_, rows = await self._world.database.transact(
-            *self._steps(project, order, origin), ("order_read", {"project": project})
-        )
-        if not rows or rows[0][0] != order.digest():
-            raise Conflict(f"there is or was another project {project}", "leave out id, and one is made")
+        steps, events = self._steps(project, order), self._events(project, order)
+        try:
+            await self._world.database.commit(*steps, events=events, insist=STANDS)
+        except Conflict:
+            raise Conflict(f"there is or was another project {project}", "leave out id, and one is made") from None
         log.info("project.created", project=project)
         await self._follow(project)
 
     async def create_crawl(self, project: str, order: AcceptedOrder) -> None:
         """Make the project of a due time; again, whatever day it is by then, the first order stands. Nothing if it or
         its parent was deleted."""
-        *_, rows = await self._world.database.transact(
-            *self._steps(project, order, project), ("order_read", {"project": project})
-        )
-        if rows:
-            log.info("project.created", project=project, parent=order.parent)
-            await self._follow(project)
+        steps, events = self._steps(project, order), self._events(project, order)
+        try:
+            await self._world.database.commit(*steps, events=events, insist=STANDS)
+        except Conflict:
+            return
+        log.info("project.created", project=project, parent=order.parent)
+        await self._follow(project)
 
-    def _steps(self, project: str, order: AcceptedOrder, origin: str) -> list[Step]:
-        now, payload = self._now(), order.payload()
-        event = project_created(project, payload, now)
-        whose = {"project": project, "digest": order.digest(), "status": INITIALIZING, "now": now}
+    def _events(self, project: str, order: AcceptedOrder) -> list[Event]:
+        return [project_created(project, order.payload(), self._now())]
+
+    def _steps(self, project: str, order: AcceptedOrder) -> list[Step]:
+        payload = order.payload()
+        stands = {"project": project, "digest": order.digest()}
+        whose = {**stands, "status": INITIALIZING, "now": self._now()}
         about = {"name": order.name, "posts_max": order.posts_max, "parent": order.parent}
-        told = {"event": event.event_id, "topic": event.topic, "body": event.body, "origin": origin}
         columns = {name: payload[name] for name in ("keywords", "targets", "date_range")}
         return [
             ("order_insert", {**whose, **about}),
-            ("order_outbox", {**whose, **told}),
+            (STANDS, stands),
             ("order_account", whose),
             ("order_project", {**whose, **columns}),
         ]
 
     async def _follow(self, project: str) -> None:
-        """Show it at once and have it told; if that must wait, the relay does both."""
+        """Show it at once; if that must wait, the relay does it before it publishes."""
         try:
             await self._accountant.open(project)
         except HeadraceError as error:
             log.warning("project.opened_later", project=project, error=str(error))
-        self._relay.ring()

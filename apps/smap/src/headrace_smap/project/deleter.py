@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
@@ -23,8 +24,8 @@ from headrace_smap.blobs import WrongPath, check_path
 from headrace_smap.collector.blob_names import blob_prefix
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
-from headrace_smap.project.outbox import held
 from headrace_smap.project.recrawls import schedule_name
+from headrace_smap.project.retrier import retry_key
 from headrace_smap.world import World
 
 HOLD_S = 60.0
@@ -117,9 +118,11 @@ class Deleter:
             )
         await self._remove_strays(project)
         names = ("crawl_forget", "crawl_forget_found", "aggregate_forget", "aggregate_forget_seen", "notice_forget")
-        own = ("deletion_attempts", "deletion_outbox", "deletion_order", "deletion_project")
+        own = ("deletion_attempts", "deletion_retries", "deletion_order", "deletion_project")
         await self._database.transact(*((name, whose) for name in (*names, *own)))
         await self._unschedule(project)
+        for key in (project, retry_key(project)):
+            await self._world.engine.outbox.forget(key)
         await self._accountant.forget(project)
 
     async def _unschedule(self, project: str) -> None:
@@ -144,6 +147,11 @@ class Deleter:
 
     def _mine(self, project: str) -> dict[str, str]:
         return {"project": project, "holder": self._holder}
+
+
+def held(now: datetime, hold_s: float) -> dict[str, Any]:
+    """A span of time as statements take it: SQLite goes by our clock, PostgreSQL by its own."""
+    return {"now": now, "hold_s": hold_s, "until": now + timedelta(seconds=hold_s)}
 
 
 def _is_path(path: str) -> bool:

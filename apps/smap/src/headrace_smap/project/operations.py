@@ -10,9 +10,9 @@ from headrace.tables import RequestKeys
 from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
+from headrace_smap.project.announcer import HOLD_S, Announcer
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.deleter import Deleter
-from headrace_smap.project.outbox import Relay
 from headrace_smap.project.reader import Reader
 from headrace_smap.project.recrawls import Recrawls
 from headrace_smap.project.retrier import Retrier
@@ -26,7 +26,7 @@ class ProjectOperations:
     world: World
     platforms: tuple[str, ...]
     accountant: Accountant
-    relay: Relay
+    relay: Announcer
     creator: Creator
     reader: Reader
     retrier: Retrier
@@ -35,19 +35,18 @@ class ProjectOperations:
     keys: RequestKeys
 
 
-def desk_of(world: World, now: Callable[[], datetime] = utc_now) -> ProjectOperations:
-    """A desk in this world; `now` is its clock."""
+def desk_of(world: World, now: Callable[[], datetime] = utc_now, hold_s: float = HOLD_S) -> ProjectOperations:
+    """A desk in this world; `now` is its clock, and its relay holds events for `hold_s` by the store's."""
     accountant = Accountant(world, now)
-    relay = Relay(world, accountant, now)
-    creator = Creator(world, accountant, relay, now)
+    creator = Creator(world, accountant, now)
     return ProjectOperations(
         world=world,
         platforms=read_wishes(world.settings.environment).platforms,
         accountant=accountant,
-        relay=relay,
+        relay=Announcer(world, accountant, hold_s),
         creator=creator,
         reader=Reader(world, accountant),
-        retrier=Retrier(world, relay, now),
+        retrier=Retrier(world, now),
         recrawls=Recrawls(world, creator, now),
         deleter=Deleter(world, accountant, now),
         keys=RequestKeys(world.engine, now),

@@ -1,12 +1,13 @@
 """Failed posts are tried again: their messages are told anew, under ids that derive from the request.
 
 The account stays as it is: what goes well this time lifts its row from failed to done, and the errors shrink. The
-answer counts the events of the request in the outbox, so that a repeat of it says the same.
+answer counts the posts that were written down for the request, so that a repeat of it says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from headrace.errors import Conflict
@@ -15,7 +16,6 @@ from headrace_smap.count.completions import utc_now
 from headrace_smap.count.truth import look
 from headrace_smap.database import Row
 from headrace_smap.envelope import Collected, Malformed, collected, data_collected, read
-from headrace_smap.project.outbox import Relay, adding
 from headrace_smap.world import World
 
 ROOM = 500
@@ -24,8 +24,8 @@ ROOM = 500
 class Retrier:
     """Tells failed posts again."""
 
-    def __init__(self, world: World, relay: Relay, now: Callable[[], datetime] = utc_now) -> None:
-        self._database, self._relay, self._now = world.database, relay, now
+    def __init__(self, world: World, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._now = world.database, now
 
     async def retry(self, project: str, seed: str) -> int:
         """Try every post again that is failed now; how many there are. The same again with the same seed adds none."""
@@ -33,15 +33,18 @@ class Retrier:
         if truth.cancelled_at is not None:
             # Nobody analyses its posts any more.
             raise Conflict(f"project {project} was cancelled", "order it again")
-        origin, after = f"retry/{project}/{seed}", ""
+        request, after = {"project": project, "seed": seed}, ""
         while rows := await self._database.rows("truth_failed", project=project, after=after, room=ROOM):
             after = rows[-1][0]
-            events = [event for row in rows if (event := self._event(project, row, seed)) is not None]
+            events = {row[0]: event for row in rows if (event := self._event(project, row, seed)) is not None}
             if events:
                 items = [{"project_id": project, "item": item} for item, *_ in rows]
-                await self._database.transact(adding(events, origin, self._now()), ("forget_attempts", {"rows": items}))
-                self._relay.ring()
-        ((count,),) = await self._database.rows("outbox_count", origin=origin)
+                await self._database.commit(
+                    ("retry_add", {**request, "items": tuple(events), "now": self._now()}),
+                    ("forget_attempts", {"rows": items}),
+                    events=list(events.values()),
+                )
+        ((count,),) = await self._database.rows("retry_count", **request)
         return int(count)
 
     def _event(self, project: str, row: Row, seed: str) -> Event | None:
@@ -51,4 +54,9 @@ class Retrier:
             post = collected(read(bytes(body))) if body else Collected(project, item)
         except Malformed:
             return None
-        return data_collected(post, self._now(), again=seed)
+        return replace(data_collected(post, self._now(), again=seed), key=retry_key(project))
+
+
+def retry_key(project: str) -> str:
+    """Apart from `project.created`: posts are tried again also where nobody subscribes to projects."""
+    return f"{project}/retry"

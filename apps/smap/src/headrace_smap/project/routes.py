@@ -70,9 +70,8 @@ def _making(desk: ProjectOperations, links: Links) -> APIRouter:
             wanted = understood(order, desk.platforms)
         except ValueError as error:
             raise Problem(422, "invalid", str(error)) from None
-        seed = seed_of(request)
-        project = order.id or f"proj_{seed}"
-        await desk.creator.create(project, wanted, seed)
+        project = order.id or f"proj_{seed_of(request)}"
+        await desk.creator.create(project, wanted)
         made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload()}
         return JSONResponse({**made, "links": links.of(project)}, 201, {"Location": f"/projects/{project}"})
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TIDY_S = 600.0
 ANSWERS_KEPT = timedelta(days=1)
-EVENTS_KEPT = timedelta(days=7)
+RETRIES_KEPT = timedelta(days=7)
 
 log = structlog.get_logger("smap")
 
@@ -53,12 +53,12 @@ class ProjectService(Service):
         return [front_routes(), *project_routes(self.desk), progress_routes(self.world)]
 
     async def _tidy(self, stop: asyncio.Event) -> None:
-        """Answers and events that nobody asks for any more."""
+        """Answers that nobody asks for any more, and what they were made of."""
         while not stop.is_set():
             try:
                 now = utc_now()
                 await self.desk.keys.forget(ANSWERS_KEPT)
-                await self.world.database.rows("outbox_forget", before=now - EVENTS_KEPT)
+                await self.world.database.rows("retry_forget", before=now - RETRIES_KEPT)
             except HeadraceError as error:
                 log.warning("tidying.failing", error=str(error))
             await rest(stop, TIDY_S)

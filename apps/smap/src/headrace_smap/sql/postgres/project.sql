@@ -7,12 +7,9 @@ SELECT :project, :digest, :name::text, :posts_max::bigint, :parent::text, :now
    AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :parent::text)
 ON CONFLICT (project_id) DO NOTHING
 
--- name: order_outbox
--- The event of an order that stands.
-INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
-SELECT :event, :topic, :body, project_id, :origin, :now, clock_timestamp() FROM smap_order
- WHERE project_id = :project AND digest = :digest
-ON CONFLICT (event_id) DO NOTHING
+-- name: order_stands
+-- Whether the order under an id is this one.
+SELECT 1 FROM smap_order WHERE project_id = :project AND digest = :digest
 
 -- name: order_account
 INSERT INTO smap_project (project_id, status, rank, created_at, moved_at)
@@ -24,9 +21,6 @@ INSERT INTO projects (id, keywords, targets, date_range, status, created_at)
 SELECT project_id, :keywords::jsonb, :targets::jsonb, :date_range::jsonb, :status::text, created_at FROM smap_order
  WHERE project_id = :project AND digest = :digest
 ON CONFLICT (id) DO NOTHING
-
--- name: order_read
-SELECT digest FROM smap_order WHERE project_id = :project
 
 -- name: project_list
 -- Newest first, after a place in that order.
@@ -75,44 +69,18 @@ SELECT minio_path, post_id, platform, keyword, language, author_id, author_name,
  ORDER BY minio_path
  LIMIT :room
 
--- name: outbox_add
-INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
-SELECT given.event_id, given.topic, decode(given.body, 'hex'), given.key, :origin, :now, clock_timestamp()
-  FROM jsonb_to_recordset(:rows::jsonb) AS given (event_id text, topic text, body text, key text)
- ORDER BY given.event_id
-ON CONFLICT (event_id) DO NOTHING
+-- name: retry_add
+-- Posts that a request has tried again.
+INSERT INTO smap_retry (project_id, seed, item, asked_at)
+SELECT :project, :seed, item, :now FROM unnest(:items::text[]) AS item
+ ORDER BY item
+ON CONFLICT (project_id, seed, item) DO NOTHING
 
--- name: outbox_count
-SELECT count(*) FROM smap_outbox WHERE origin = :origin
+-- name: retry_count
+SELECT count(*) FROM smap_retry WHERE project_id = :project AND seed = :seed
 
--- name: outbox_hold
--- The oldest that are due, unless another relay is taking them at this moment.
-UPDATE smap_outbox SET holder = :holder, due_at = clock_timestamp() + make_interval(secs => :hold_s)
- WHERE event_id IN (SELECT event_id FROM smap_outbox
-                     WHERE published_at IS NULL AND due_at <= clock_timestamp()
-                     ORDER BY due_at LIMIT :room FOR UPDATE SKIP LOCKED)
-
--- name: outbox_held
-SELECT event_id, topic, body, key, created_at, attempts
-  FROM smap_outbox
- WHERE holder = :holder AND published_at IS NULL
- ORDER BY created_at, event_id
-
--- name: outbox_published
-UPDATE smap_outbox SET published_at = clock_timestamp(), holder = NULL WHERE event_id = ANY(:events)
-
--- name: outbox_later
-UPDATE smap_outbox
-   SET due_at = clock_timestamp() + make_interval(secs => :delay_s), holder = NULL, attempts = attempts + 1
- WHERE event_id = ANY(:events) AND published_at IS NULL
-
--- name: outbox_lag
-SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8
-  FROM smap_outbox
- WHERE published_at IS NULL
-
--- name: outbox_forget
-DELETE FROM smap_outbox WHERE published_at < :before
+-- name: retry_forget
+DELETE FROM smap_retry WHERE asked_at < :before
 
 -- name: recrawl_source
 -- The newest crawl of a project and whether it has ended, at first of the project itself; with what the next one needs
@@ -208,8 +176,8 @@ SELECT DISTINCT platform FROM smap_crawl WHERE project_id = :project
 -- name: deletion_attempts
 DELETE FROM smap_attempt WHERE project_id = :project
 
--- name: deletion_outbox
-DELETE FROM smap_outbox WHERE key = :project
+-- name: deletion_retries
+DELETE FROM smap_retry WHERE project_id = :project
 
 -- name: deletion_order
 DELETE FROM smap_order WHERE project_id = :project

@@ -7,12 +7,9 @@ SELECT :project, :digest, :name, :posts_max, :parent, :now
    AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :parent)
 ON CONFLICT (project_id) DO NOTHING
 
--- name: order_outbox
--- The event of an order that stands.
-INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
-SELECT :event, :topic, :body, project_id, :origin, :now, :now FROM smap_order
- WHERE project_id = :project AND digest = :digest
-ON CONFLICT (event_id) DO NOTHING
+-- name: order_stands
+-- Whether the order under an id is this one.
+SELECT 1 FROM smap_order WHERE project_id = :project AND digest = :digest
 
 -- name: order_account
 INSERT INTO smap_project (project_id, status, rank, created_at, moved_at)
@@ -24,9 +21,6 @@ INSERT INTO projects (id, keywords, targets, date_range, status, created_at)
 SELECT project_id, :keywords, :targets, :date_range, :status, created_at FROM smap_order
  WHERE project_id = :project AND digest = :digest
 ON CONFLICT (id) DO NOTHING
-
--- name: order_read
-SELECT digest FROM smap_order WHERE project_id = :project
 
 -- name: project_list
 -- Newest first, after a place in that order.
@@ -81,44 +75,18 @@ SELECT minio_path, post_id, platform, keyword, language, author_id, author_name,
  ORDER BY minio_path
  LIMIT :room
 
--- name: outbox_add
-INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
-SELECT value ->> 'event_id', value ->> 'topic', unhex(value ->> 'body'), value ->> 'key', :origin, :now, :now
-  FROM json_each(:rows)
+-- name: retry_add
+-- Posts that a request has tried again.
+INSERT INTO smap_retry (project_id, seed, item, asked_at)
+SELECT :project, :seed, value, :now FROM json_each(:items)
  WHERE true
-ON CONFLICT (event_id) DO NOTHING
+ON CONFLICT (project_id, seed, item) DO NOTHING
 
--- name: outbox_count
-SELECT count(*) FROM smap_outbox WHERE origin = :origin
+-- name: retry_count
+SELECT count(*) FROM smap_retry WHERE project_id = :project AND seed = :seed
 
--- name: outbox_hold
--- The oldest that are due.
-UPDATE smap_outbox SET holder = :holder, due_at = :until
- WHERE event_id IN (SELECT event_id FROM smap_outbox
-                     WHERE published_at IS NULL AND due_at <= :now
-                     ORDER BY due_at LIMIT :room)
-
--- name: outbox_held
-SELECT event_id, topic, body, key, created_at AS "created_at [time]", attempts
-  FROM smap_outbox
- WHERE holder = :holder AND published_at IS NULL
- ORDER BY created_at, event_id
-
--- name: outbox_published
-UPDATE smap_outbox SET published_at = :now, holder = NULL WHERE event_id IN (SELECT value FROM json_each(:events))
-
--- name: outbox_later
-UPDATE smap_outbox
-   SET due_at = :until, holder = NULL, attempts = attempts + 1
- WHERE event_id IN (SELECT value FROM json_each(:events)) AND published_at IS NULL
-
--- name: outbox_lag
-SELECT count(*), coalesce((julianday(:now) - julianday(min(created_at))) * 86400.0, 0.0)
-  FROM smap_outbox
- WHERE published_at IS NULL
-
--- name: outbox_forget
-DELETE FROM smap_outbox WHERE published_at < :before
+-- name: retry_forget
+DELETE FROM smap_retry WHERE asked_at < :before
 
 -- name: recrawl_source
 -- The newest crawl of a project and whether it has ended, at first of the project itself; with what the next one needs
@@ -215,8 +183,8 @@ SELECT DISTINCT platform FROM smap_crawl WHERE project_id = :project
 -- name: deletion_attempts
 DELETE FROM smap_attempt WHERE project_id = :project
 
--- name: deletion_outbox
-DELETE FROM smap_outbox WHERE key = :project
+-- name: deletion_retries
+DELETE FROM smap_retry WHERE project_id = :project
 
 -- name: deletion_order
 DELETE FROM smap_order WHERE project_id = :project

@@ -1,0 +1,55 @@
+"""A database of an earlier version is brought up to date, and nothing that waits in it is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.core.units import TableMigration, TableStatement
+from headrace.errors import HeadraceError
+from headrace.tables import Statements
+from headrace.testing.rig.postgres import PostgresServer
+from headrace_smap.database import STATEMENTS, open_database
+from headrace_smap.settings import Settings
+
+ADD = """INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
+VALUES ('e1', 'project.created', :body, 'p1', 'p1', :now, :now)"""
+PUBLISH = "UPDATE smap_outbox SET published_at = :now"
+
+
+class BeforeEngineOutbox(Statements):
+    """smap with an outbox of its own."""
+
+    def named(self, dialect: str) -> dict[str, TableStatement]:
+        return {name: TableStatement.of(name, text, True) for name, text in (("add", ADD), ("publish", PUBLISH))}
+
+    def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
+        return STATEMENTS.migrations(dialect)[:2]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield Settings(home=tmp_path).engine_url
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.database() as dsn:
+        yield Settings(home=tmp_path, pg_dsn=dsn).engine_url
+
+
+async def test_the_old_outbox_goes_when_it_is_empty_and_not_before(url: str) -> None:
+    now = datetime(2025, 11, 29, tzinfo=UTC)
+    before = BeforeEngineOutbox(STATEMENTS.package, repeatable=True)
+    async with headrace.connect(url, tables=before) as engine, engine.transaction() as tx:
+        tx.run("add", body=b"{}", now=now)
+    with pytest.raises(HeadraceError, match="smap_outbox_has_unpublished_events"):
+        async with open_database(url):
+            pass
+    async with headrace.connect(url, tables=before) as engine, engine.transaction() as tx:
+        tx.run("publish", now=now)
+    async with open_database(url) as database:
+        assert await database.rows("retry_count", project="p1", seed="s") == [(0,)]
