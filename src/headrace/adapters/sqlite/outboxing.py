@@ -62,7 +62,8 @@ class SqliteOutbox:
     def _claim(self, tx: Transaction, room: int, hold_s: float, topics: str) -> Batch:
         if tx.now() >= self._retain_at and retain_told(tx) < RETAIN_PIECE:
             self._retain_at = tx.now() + RETAIN_EVERY_S
-        if not (tx.value("outbox_any") if topics == "[]" else tx.value("outbox_any_of", topics=topics)):
+        now = {"now": tx.now(), "boot": tx.boot}
+        if not (tx.value("outbox_any", **now) if topics == "[]" else tx.value("outbox_any_of", topics=topics, **now)):
             return Batch()
         fence = tx.value("fence_mint", now_us=int(tx.wall() * 1_000_000))
         rows = tx.all(
@@ -71,9 +72,8 @@ class SqliteOutbox:
             room=room,
             window=max(CLAIM_WINDOW, 2 * room),
             until=tx.now() + hold_s,
-            now=tx.now(),
-            boot=tx.boot,
             topics=topics,
+            **now,
         )
         return Batch(fence, tuple(_event(row) for row in sorted(rows)))
 

@@ -104,6 +104,12 @@ class OutboxContract:
         assert ids(second) == ["e4", "e5"]
         assert second.fence > first.fence
 
+    @pytest.mark.parametrize("topics", [[], ["order.placed"]])
+    async def test_a_claim_of_what_is_held_is_empty_and_mints_no_fence(self, store: Parts, topics: list[str]) -> None:
+        await store.outbox.add([told(1), told(2)])
+        await store.outbox.claim("a", 10, 30.0)
+        assert await store.outbox.claim("b", 10, 30.0, topics) == Batch()
+
     async def test_a_published_event_is_told_no_more(self, store: Parts) -> None:
         await store.outbox.add([told(number) for number in range(3)])
         batch = await store.outbox.claim("relay", 2, 30.0)

@@ -24,13 +24,15 @@ UPDATE headrace_event SET claim = :fence, claim_until = :until, claim_boot = :bo
 RETURNING id, event_id, topic, coalesce(key, job), body, payload, headers, happened_at
 
 -- outbox_any
--- Whether anything is unpublished: an idle relay writes nothing.
-SELECT 1 FROM headrace_event WHERE published_at IS NULL LIMIT 1
+-- Whether anything can be claimed: an idle relay writes nothing.
+SELECT 1 FROM headrace_event
+ WHERE published_at IS NULL AND (claim IS NULL OR claim_until < :now OR claim_boot <> :boot) LIMIT 1
 
 -- outbox_any_of
 -- The same for some topics, however many events of others wait.
 SELECT 1 FROM headrace_event
- WHERE published_at IS NULL AND topic IN (SELECT value FROM json_each(:topics)) LIMIT 1
+ WHERE published_at IS NULL AND topic IN (SELECT value FROM json_each(:topics))
+   AND (claim IS NULL OR claim_until < :now OR claim_boot <> :boot) LIMIT 1
 
 -- outbox_published
 -- The bus has it. Only the holder may say so, and a repeat finds it said.
