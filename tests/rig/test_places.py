@@ -207,7 +207,7 @@ def test_a_place_that_does_not_do_is_named_with_what_to_do(machine: Machine) -> 
     assert machine.told_by(TRY, fill.format("/dev/null/cache")).endswith(f"'/dev/null/cache' {own}")
     assert machine.told_by(TRY, fill.format("/proc")) == f"/proc cannot be written to {own}"
     machine.temporary.chmod(0o700)
-    told = machine.told_by(TRY, "places.new_home('redis', spawning.Owner(1, 1))")
+    told = machine.told_by(TRY, "places.new_home('redis', spawning.ServerOwner(1, 1))")
     assert told.startswith(f"{machine.temporary} is closed to the user whom the server runs as → chmod a+x")
     shutil.rmtree(machine.homes)
     machine.homes.symlink_to("/")
