@@ -43,16 +43,18 @@ def test_what_the_page_shows_is_run(
         assert connection.execute("SELECT amount FROM booking ORDER BY amount").fetchall() == [(5,), (7,)]
 
 
+@pytest.mark.usefixtures("own_modules")
 def test_what_the_page_about_transactions_shows_is_run(
-    postgres_url: str, tmp_path: Path, headrace_command: Command, capfd: pytest.CaptureFixture[str]
+    postgres_url: str, tmp_path: Path, headrace_process: Command, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    # In processes of their own: Django is set up once in a process, and other tests do so as well.
     def query(text: str) -> None:
         with psycopg.connect(postgres_url) as connection:
             connection.execute(text.encode())
 
-    Reader(tmp_path, headrace_command, capfd, query, {"HEADRACE_STORE": postgres_url}).follow("docs/transactions.md")
+    Reader(tmp_path, headrace_process, capfd, query, {"HEADRACE_STORE": postgres_url}).follow("docs/transactions.md")
     flows = ("bills:flow", "orders:flow", "sell:flow")
-    done = headrace_command("worker", *flows, "--until-idle", HEADRACE_STORE=postgres_url)
+    done = headrace_process("worker", *flows, "--until-idle", HEADRACE_STORE=postgres_url)
     assert done.returncode == 0, done.stderr
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT flow, count(*) FROM headrace.job GROUP BY flow ORDER BY flow").fetchall()
