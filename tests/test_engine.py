@@ -71,7 +71,7 @@ async def test_a_block_that_raises_stops_its_worker_at_once(engine: Engine) -> N
     @flow.stage
     async def work(number: int) -> None:
         started.set()
-        await asyncio.sleep(600)
+        await asyncio.Event().wait()
 
     job = await engine.submit(flow, 1)
     with pytest.raises(RuntimeError, match="enough"):
@@ -96,7 +96,7 @@ async def test_a_worker_that_cannot_go_on_ends_the_block() -> None:
 
     with pytest.raises(SchemaMismatch):
         async with Engine(Old(), Seams()).worker(crawl()[0]):
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
     await store.close()
 
 

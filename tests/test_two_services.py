@@ -195,5 +195,5 @@ async def test_a_relay_that_cannot_go_on_ends_the_block(bus: headrace.Engine) ->
 
     await bus.outbox.add(requests(1))
     with pytest.raises(ZeroDivisionError):
-        async with bus.relay(Broken()):  # type: ignore[arg-type]
-            await asyncio.sleep(PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S), bus.relay(Broken()):  # type: ignore[arg-type]
+            await asyncio.Event().wait()

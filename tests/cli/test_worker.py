@@ -236,7 +236,7 @@ async def work(what: str) -> None:
     tell("started")
     while True:
         try:
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
 """
