@@ -17,6 +17,11 @@ PATIENCE_S = 10.0
 LOOK_S = 0.01
 
 
+async def turn() -> None:
+    """One turn of the loop, for what is ready to run; it takes no time."""
+    await asyncio.sleep(0)
+
+
 def until(condition: Callable[[], T | None], why: Why, timeout_s: float = PATIENCE_S) -> T:
     """The first true answer of the condition; `why` says what is waited for, if need be only when it did not come."""
     deadline = time.monotonic() + timeout_s

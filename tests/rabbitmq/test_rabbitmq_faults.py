@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from rabbit_traffic import BACK_S_MAX, PASSING, holds, names, pages, surely_publish, take, vhost_of
-from waiting import eventually
+from waiting import eventually, turn
 
 import headrace
 from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions, feeds
@@ -135,7 +135,7 @@ async def test_a_line_that_breaks_all_the_time_loses_nothing(rabbitmq_vhost: str
                     await bus.requeue(received.deliveries[-1:])
                     heard.update(names(received.deliveries[:-1] or received.deliveries))
                 except PASSING:
-                    await asyncio.sleep(0)
+                    await turn()
 
         async def cut() -> None:
             while heard != wanted:

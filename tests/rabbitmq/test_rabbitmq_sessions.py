@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from rabbit_traffic import holds, names, pages, take
+from waiting import turn
 
 from headrace.adapters.rabbitmq import RabbitBus
 from headrace.adapters.rabbitmq.codec import Arrived, write_properties
@@ -123,7 +124,7 @@ async def test_what_somebody_gave_up_giving_back_is_not_acknowledged_with_the_re
     assert channel is not None
     async with channel._writing:
         giving = asyncio.create_task(bus.requeue(held[:1]))
-        await asyncio.sleep(0)
+        await turn()
         giving.cancel()
         await asyncio.wait([giving])
     assert await bus.ack(held[1:]) == [True, True]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import QUICK, Bench
+from waiting import turn
 
 import headrace
 from headrace.core.errors import HeadraceError, InvalidFlow
@@ -39,7 +40,7 @@ class Reader:
         self._ran = ran
 
     async def __call__(self, number: int) -> None:
-        await asyncio.sleep(0)
+        await turn()
         self._ran.append(number)
 
 
@@ -50,17 +51,17 @@ class Later:
         self._ran, self._number = ran, number
 
     def __await__(self) -> Iterator[Any]:
-        yield from asyncio.sleep(0).__await__()
+        yield from turn().__await__()
         self._ran.append(self._number)
 
 
 def handlers(ran: list[int]) -> dict[str, Callable[..., Any]]:
     async def read(number: int) -> None:
-        await asyncio.sleep(0)
+        await turn()
         ran.append(number)
 
     async def read_with(extra: int, number: int) -> None:
-        await asyncio.sleep(0)
+        await turn()
         ran.append(number)
 
     async def twice(number: int) -> Any:
@@ -99,7 +100,7 @@ async def test_a_decorated_handler_sends_commits_and_fails_like_any_other(bench:
     @flow.stage(retry=ONCE, tolerate=9)
     @plainly
     async def read(number: int) -> Any:
-        await asyncio.sleep(0)
+        await turn()
         if number == 1:
             raise ValueError("one")
         return Dead("two") if number == 2 else None
@@ -107,7 +108,7 @@ async def test_a_decorated_handler_sends_commits_and_fails_like_any_other(bench:
     @flow.stage(after="read")
     @plainly
     async def report(done: Tally) -> None:
-        await asyncio.sleep(0)
+        await turn()
         seen.append((done.done, done.dead))
 
     job = await bench.submit(flow, 5)
@@ -121,7 +122,7 @@ async def test_a_list_handler_below_a_decorator_runs(bench: Bench) -> None:
     flow, ran = Flow("digest"), []
 
     async def one(number: int) -> Dead | None:
-        await asyncio.sleep(0)
+        await turn()
         ran.append(number)
         return Dead("odd") if number % 2 else None
 

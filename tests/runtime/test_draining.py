@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from runtime_bench import QUICK, Bench
-from waiting import eventually
+from waiting import eventually, turn
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.core.tally import JobState
@@ -74,7 +74,7 @@ async def test_a_second_call_stops_a_drain_that_waits(bench: Bench) -> None:
     running = asyncio.ensure_future(worker.run())
     await started.wait()
     worker.drain()
-    await asyncio.sleep(0)
+    await turn()
     assert not running.done()
     worker.stop_now()
     await asyncio.wait_for(running, 5)
@@ -128,7 +128,7 @@ async def test_an_idle_worker_drains_at_once(bench: Bench) -> None:
 
     worker = Worker(bench.store, [flow])
     running = asyncio.ensure_future(worker.run())
-    await asyncio.sleep(0)
+    await turn()
     worker.drain()
     await asyncio.wait_for(running, 1)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 from runtime_bench import Bench
-from waiting import PATIENCE_S, eventually
+from waiting import PATIENCE_S, eventually, turn
 
 import headrace
 from headrace.adapters.sqlite import InlineDatabase, SqliteStore
@@ -101,7 +101,7 @@ async def test_many_batches_keep_the_order(store: SqliteStore, tap: Tap) -> None
 
 async def test_an_event_added_later_wakes_the_relay(store: SqliteStore, tap: Tap) -> None:
     async with running(store, tap, RelayOptions(poll_s=600.0)):
-        await asyncio.sleep(0)
+        await turn()
         await store.outbox.add([told(1)])
         await eventually(lambda: quiet(store), "every event is told")
     assert tap.heard == ["e1"]

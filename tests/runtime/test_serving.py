@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from waiting import turn
 
 from headrace.runtime.serving import beside
 
@@ -33,14 +34,14 @@ class Echo:
 
 async def test_a_service_drains_at_the_end_of_its_block() -> None:
     async with beside(Echo()) as service:
-        await asyncio.sleep(0)
+        await turn()
     assert service.ended == "drained"
 
 
 async def test_a_service_stops_when_its_block_raises() -> None:
     with pytest.raises(RuntimeError, match="enough"):
         async with beside(Echo()) as service:
-            await asyncio.sleep(0)
+            await turn()
             raise RuntimeError("enough")
     assert service.ended == "cancelled"
 
@@ -54,7 +55,7 @@ async def test_what_ends_a_service_ends_its_block_with_that_error(fails: str) ->
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
-    await asyncio.sleep(0)
+    await turn()
 
 
 async def test_a_block_that_is_cancelled_stays_cancelled() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from runtime_bench import Bench
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, turn
 
 from headrace.core.errors import CallerError, InvalidFlow
 from headrace.core.jobs import Submission
@@ -90,7 +90,7 @@ async def test_every_item_has_its_own_context(bench: Bench) -> None:
 
     @flow.stage(concurrency=5)
     async def one(number: int, context: Context) -> None:
-        await asyncio.sleep(0)
+        await turn()
         seen[number] = (context.seq, context.effect_key, context.effect("mail").key, context.attempt, context.fence)
         assert (context.flow, context.stage, context.tenant, context.generation) == ("digest", "one", "default", 1)
         assert context.key is None
@@ -192,7 +192,7 @@ async def test_a_handler_that_never_waits_does_not_starve_the_loop(bench: Bench)
     async with asyncio.timeout(PATIENCE_S), bench.worker(flow):
         while done < 500:
             before = done
-            await asyncio.sleep(0)
+            await turn()
             in_a_row.append(done - before)
         await bench.ended(job)
     assert max(in_a_row) <= 10
@@ -237,7 +237,7 @@ async def test_a_handler_that_cancels_itself_has_failed(bench: Bench) -> None:
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(0)
+            await turn()
 
     view = await bench.run(flow, *range(5))
     assert (view.stages["one"].done, view.stages["one"].dead) == (4, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from waiting import turn
 
 from headrace.adapters.sqlite.clock import MachineClock
 from headrace.adapters.sqlite.writer import ThreadedDatabase
@@ -30,7 +31,7 @@ async def test_whatever_one_piece_raises_the_others_are_committed(tmp_path: Path
     # While the first one waits, the others queue and share the next commit.
     works = [lambda _: gate.wait(), put(1), fail, put(3)]
     answers = [asyncio.ensure_future(database.write(work)) for work in works]
-    await asyncio.sleep(0)
+    await turn()
     gate.set()
     outcomes = await asyncio.gather(*answers, return_exceptions=True)
     assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, False, True, False]

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from waiting import turn
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.testing.rig.postgres import PostgresServer
@@ -145,7 +146,7 @@ async def test_a_caller_that_leaves_does_not_break_the_line(database: Database) 
     for number in range(30):
         task = asyncio.ensure_future(database.rows("truth_settle", rows=[row("p", f"{number}")], now=NOW))
         for _ in range(number % 4):
-            await asyncio.sleep(0)
+            await turn()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     await database.rows("truth_settle", rows=[row("p", f"{number}") for number in range(30)], now=NOW)

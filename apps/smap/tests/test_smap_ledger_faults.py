@@ -9,6 +9,7 @@ import pytest
 import redis
 from smap_ledger_contract import P, counts, ends, there
 from smap_ledger_redis_contract import FAILED, HASH, ITEMS
+from waiting import turn
 
 from headrace.errors import Busy, StoreFull, Unreachable
 from headrace.testing.rig import Proxy
@@ -119,7 +120,7 @@ async def test_the_answer_to_an_abandoned_call_is_not_taken_for_another(
     await ledger.open("other")
     redis_server.pause()
     abandoned = [asyncio.create_task(ledger.settle(P, ends(f"a{number}"))) for number in range(4)]
-    await asyncio.sleep(0)
+    await turn()
     for task in abandoned:
         task.cancel()
     await asyncio.gather(*abandoned, return_exceptions=True)
