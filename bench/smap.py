@@ -43,8 +43,8 @@ from headrace_smap.blobs import Blobs
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings, load
-from headrace_smap.world import World, open_world
 
 RUN_S_MAX = 600.0
 SETTLED, TOLD, END_TO_END = "settled", "told", "end_to_end"
@@ -122,15 +122,15 @@ async def _upload(blobs: Blobs, stored: Stored) -> None:
     await asyncio.gather(*(lane() for _ in range(16)))
 
 
-async def _open_project(world: World, stored: Stored, upload: bool) -> None:
+async def _open_project(parts: SmapParts, stored: Stored, upload: bool) -> None:
     """A sealed project whose messages all wait in the queue, with somebody who listens for results."""
-    accountant = Accountant(world)
-    await world.bus.subscribe(Subscription(ANALYTICS_QUEUE, ("data.collected",)))
-    await world.bus.subscribe(Subscription(INSIGHT_QUEUE, ("analysis.finished", "job.completed")))
+    accountant = Accountant(parts)
+    await parts.bus.subscribe(Subscription(ANALYTICS_QUEUE, ("data.collected",)))
+    await parts.bus.subscribe(Subscription(INSIGHT_QUEUE, ("analysis.finished", "job.completed")))
     if upload:
-        await _upload(world.blobs, stored)
+        await _upload(parts.blobs, stored)
     await accountant.open(PROJECT)
-    await raw.publish(world, [path for path, _ in stored])
+    await raw.publish(parts, [path for path, _ in stored])
     await accountant.seal(PROJECT, len(stored))
 
 
@@ -149,9 +149,9 @@ def _processor_s() -> float:
 
 async def plain(settings: Settings, stored: Stored, what: str) -> Took:
     """What the specification's algorithm takes."""
-    async with open_world(settings) as world:
-        await _open_project(world, stored, what == END_TO_END)
-        held, store = dict(stored), world.blobs._store(world.blobs.bucket)
+    async with open_parts(settings) as parts:
+        await _open_project(parts, stored, what == END_TO_END)
+        held, store = dict(stored), parts.blobs._store(parts.blobs.bucket)
 
         def fetch(path: str) -> bytes:
             return held[path] if what != END_TO_END else bytes(obstore.get(store, path).bytes())
@@ -170,26 +170,26 @@ async def plain(settings: Settings, stored: Stored, what: str) -> Took:
 
 async def service(settings: Settings, stored: Stored, what: str) -> Took:
     """What it takes until the service has settled all of it, and told if that is asked for."""
-    async with open_world(settings) as world:
-        await _open_project(world, stored, what == END_TO_END)
+    async with open_parts(settings) as parts:
+        await _open_project(parts, stored, what == END_TO_END)
         if what != END_TO_END:
-            world = replace(world, blobs=AtHand(stored))
-        took = await (_settled(world, stored) if what == SETTLED else _told(world, stored))
-        progress = await Accountant(world).progress(PROJECT)
+            parts = replace(parts, blobs=AtHand(stored))
+        took = await (_settled(parts, stored) if what == SETTLED else _told(parts, stored))
+        progress = await Accountant(parts).progress(PROJECT)
         if progress is None or (progress["status"], progress["processed"]) != ("DONE", len(stored)):
             raise RuntimeError(f"the project ended as {progress}")
         return took
 
 
-async def _told(world: World, stored: Stored) -> Took:
-    analytics, stop = AnalyticsService(world), asyncio.Event()
+async def _told(parts: SmapParts, stored: Stored) -> Took:
+    analytics, stop = AnalyticsService(parts), asyncio.Event()
     await analytics.prepare()
     await analytics.warm()
-    async with keeping(world, stop):
+    async with keeping(parts, stop):
         began, used = time.perf_counter(), _processor_s()
         running = asyncio.create_task(analytics.run(stop))
         async with asyncio.timeout(RUN_S_MAX):
-            while not running.done() and _done(world) < len(stored):
+            while not running.done() and _done(parts) < len(stored):
                 await asyncio.sleep(LOOK_S)
         seconds = time.perf_counter() - began
         stop.set()
@@ -204,11 +204,11 @@ class Silent:
         return [True] * len(events)
 
 
-async def _settled(world: World, stored: Stored) -> Took:
-    limits = AnalyticsLimits.read(world.settings.environment)
-    analysts = analysts_of(world, limits, modules_of(world))
-    quiet_world = replace(world, bus=cast("Bus", Silent()))
-    handler = handler_of(quiet_world, Accountant(quiet_world), Analysis(analysts, limits.post_s_max))
+async def _settled(parts: SmapParts, stored: Stored) -> Took:
+    limits = AnalyticsLimits.read(parts.settings.environment)
+    analysts = analysts_of(parts, limits, modules_of(parts))
+    quiet_parts = replace(parts, bus=cast("Bus", Silent()))
+    handler = handler_of(quiet_parts, Accountant(quiet_parts), Analysis(analysts, limits.post_s_max))
     events = raw.events([path for path, _ in stored])
     deliveries = [Delivery(ANALYTICS_QUEUE, number, 1, event) for number, event in enumerate(events)]
     batches = iter([deliveries[first : first + BATCH] for first in range(0, len(deliveries), BATCH)])
@@ -219,14 +219,14 @@ async def _settled(world: World, stored: Stored) -> Took:
 
     await analysts.warm()
     began, used = time.perf_counter(), _processor_s()
-    await asyncio.gather(*(lane() for _ in range(world.settings.workers)))
+    await asyncio.gather(*(lane() for _ in range(parts.settings.workers)))
     seconds = time.perf_counter() - began
     await analysts.close()
     return Took(seconds, _processor_s() - used)
 
 
-def _done(world: World) -> float:
-    return world.registry.get_sample_value("headrace_smap_posts_total", {"outcome": "done"}) or 0.0
+def _done(parts: SmapParts) -> float:
+    return parts.registry.get_sample_value("headrace_smap_posts_total", {"outcome": "done"}) or 0.0
 
 
 def compare(servers: Servers, stored: Stored, rounds: int, what: str) -> Iterator[dict[str, object]]:
@@ -256,14 +256,14 @@ def floors(servers: Servers, stored: Stored) -> Iterator[dict[str, object]]:
     paths = [path for path, _ in stored]
 
     async def all_of_them(settings: Settings) -> dict[str, float]:
-        async with open_world(settings) as world:
-            await world.bus.subscribe(Subscription(ANALYTICS_QUEUE, ("data.collected",)))
-            await _upload(world.blobs, stored)
+        async with open_parts(settings) as parts:
+            await parts.bus.subscribe(Subscription(ANALYTICS_QUEUE, ("data.collected",)))
+            await _upload(parts.blobs, stored)
             return {
-                "publish": await raw.publish(world, paths),
-                "consume": await raw.consume(world, ANALYTICS_QUEUE, len(paths)),
-                "get": await raw.get(world, paths, AnalyticsLimits().fetches),
-                "upsert": await raw.upsert(world, stored),
+                "publish": await raw.publish(parts, paths),
+                "consume": await raw.consume(parts, ANALYTICS_QUEUE, len(paths)),
+                "get": await raw.get(parts, paths, AnalyticsLimits().fetches),
+                "upsert": await raw.upsert(parts, stored),
             }
 
     with servers.fresh("nothing") as settings:

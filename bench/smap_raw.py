@@ -14,7 +14,7 @@ from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.analytics.work import Work, analyse
 from headrace_smap.envelope import Collected, data_collected
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 BATCH = 200
 HOLD_S = 60.0
@@ -27,29 +27,29 @@ def events(paths: Sequence[str]) -> list[Event]:
     return [data_collected(Collected(PROJECT, path, "tiktok", now.isoformat()), now) for path in paths]
 
 
-async def publish(world: World, paths: Sequence[str]) -> float:
+async def publish(parts: SmapParts, paths: Sequence[str]) -> float:
     """Events per second, each confirmed."""
     told = events(paths)
     began = time.perf_counter()
     for start in range(0, len(told), BATCH):
-        await world.bus.publish(told[start : start + BATCH])
+        await parts.bus.publish(told[start : start + BATCH])
     return len(told) / (time.perf_counter() - began)
 
 
-async def consume(world: World, queue: str, count: int) -> float:
+async def consume(parts: SmapParts, queue: str, count: int) -> float:
     """Messages per second, received in batches and acknowledged."""
-    await world.bus.subscribe(Subscription(queue, ("data.collected",)))
+    await parts.bus.subscribe(Subscription(queue, ("data.collected",)))
     began, taken = time.perf_counter(), 0
     while taken < count:
-        received = await world.bus.receive(queue, "bench", BATCH, HOLD_S)
-        await world.bus.ack(received.deliveries)
+        received = await parts.bus.receive(queue, "bench", BATCH, HOLD_S)
+        await parts.bus.ack(received.deliveries)
         taken += len(received.deliveries)
     return taken / (time.perf_counter() - began)
 
 
-async def get(world: World, paths: Sequence[str], fetches: int) -> float:
+async def get(parts: SmapParts, paths: Sequence[str], fetches: int) -> float:
     """Blobs per second."""
-    fetcher = BlobFetcher(world.blobs, fetches, 1_000_000)
+    fetcher = BlobFetcher(parts.blobs, fetches, 1_000_000)
     posts = [HandledPost(PROJECT, path, path, b"") for path in paths]
     began = time.perf_counter()
     for start in range(0, len(posts), BATCH):
@@ -59,7 +59,7 @@ async def get(world: World, paths: Sequence[str], fetches: int) -> float:
     return len(posts) / (time.perf_counter() - began)
 
 
-async def upsert(world: World, stored: Stored) -> float:
+async def upsert(parts: SmapParts, stored: Stored) -> float:
     """Rows per second, in statements of a batch each, four at a time as the lanes of the service are."""
     modules, now = pipeline(["nothing"]), datetime.now(UTC)
     steps = []
@@ -73,7 +73,7 @@ async def upsert(world: World, stored: Stored) -> float:
 
     async def lane() -> None:
         for step in waiting:
-            await world.database.transact(step)
+            await parts.database.transact(step)
 
     began = time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(4)))

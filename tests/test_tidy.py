@@ -51,7 +51,6 @@ DOUBLED = [
     "Streams",
     "Surroundings",
     "Worker",
-    "World",
 ]
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
 READS_ENVIRONMENT = {

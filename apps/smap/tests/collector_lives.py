@@ -15,8 +15,8 @@ from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Message
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import SEALED
-from headrace_smap.world import World
 
 PARTS = ("database", "bus", "blobs", "ledger")
 LISTENER = "smap.analytics"
@@ -66,7 +66,7 @@ class Part:
 class Lives:
     """The lives of one collector in one world; `kind` is the harvester, or a broken twin of it."""
 
-    world: World
+    parts: SmapParts
     kind: type[Harvester] = Harvester
     told: list[Event] = field(default_factory=list)
     fence: int = 0
@@ -74,8 +74,8 @@ class Lives:
     async def life(self, tasks: Sequence[CrawlTask], pages: dict[str, list[Page]], fuse: Fuse) -> None:
         """Crawl everything and seal, or die on the way."""
         self.fence += 1
-        parts: Any = {name: Part(getattr(self.world, name), name, fuse, self.told) for name in PARTS}
-        mortal = replace(self.world, **parts)
+        dying: Any = {name: Part(getattr(self.parts, name), name, fuse, self.told) for name in PARTS}
+        mortal = replace(self.parts, **dying)
         harvester = self.kind(mortal, Accountant(mortal), lambda: datetime(2025, 1, 1, tzinfo=UTC))
         for task in tasks:
             holding = await harvester.begin(task, self.fence)
@@ -91,14 +91,14 @@ class Lives:
 
     async def check(self, project: str, paths: set[str]) -> None:
         """Found = published = blobs = total, exactly, and repeats told the same."""
-        database = self.world.database
+        database = self.parts.database
         assert await unpublished(database, project) == []
         assert {item for (item,) in await database.rows("crawl_known", project=project, items=sorted(paths))} == paths
         assert await database.rows("crawl_found", project=project) == [(len(paths), True)]
-        assert {path async for path in blobs_of(self.world, project)} == paths
+        assert {path async for path in blobs_of(self.parts, project)} == paths
         mine = [event for event in self.told if event.key == project]
         assert len({(event.event_id, event.body) for event in mine}) == len(paths)
-        standing = await self.world.ledger.tally(project)
+        standing = await self.parts.ledger.tally(project)
         assert standing is not None
         assert (standing.status in SEALED, standing.total) == (True, len(paths))
 
@@ -107,19 +107,19 @@ async def unpublished(database: Any, project: str) -> list[Any]:
     return list(await database.rows("crawl_unpublished", project=project, task=None, room=1_000))
 
 
-async def blobs_of(world: World, project: str) -> AsyncIterator[str]:
-    async for path in world.blobs.list(blob_prefix("tiktok", project)):
+async def blobs_of(parts: SmapParts, project: str) -> AsyncIterator[str]:
+    async for path in parts.blobs.list(blob_prefix("tiktok", project)):
         yield path
 
 
-async def planned(world: World, project: str, tasks: Sequence[str], **payload: Any) -> list[CrawlTask]:
+async def planned(parts: SmapParts, project: str, tasks: Sequence[str], **payload: Any) -> list[CrawlTask]:
     """Open a project with these keywords as its tasks, without a job that would crawl them."""
-    await world.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
-    accountant = Accountant(world)
+    await parts.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
+    accountant = Accountant(parts)
     await accountant.open(project)
-    orders = Orders(world, accountant, ["tiktok"])
+    orders = Orders(parts, accountant, ["tiktok"])
     rows = orders.plan(Message(project, {"keywords": list(tasks), **payload}))
-    await world.database.rows("crawl_plan", project=project, rows=rows, now=datetime.now(UTC))
+    await parts.database.rows("crawl_plan", project=project, rows=rows, now=datetime.now(UTC))
     return [CrawlTask(project, f"tiktok any day {keyword}", "tiktok", keyword) for keyword in tasks]
 
 

@@ -12,26 +12,26 @@ from waiting import eventually
 
 from headrace.ports import Event, Subscription
 from headrace_smap.collector.service import CollectorService
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings, load
 from headrace_smap.values import SEALED, Standing
-from headrace_smap.world import World, open_world
 
 LISTENER = "smap.analytics"
 SEALED_S_MAX = 60.0
 
 
 @asynccontextmanager
-async def collecting(environment: Mapping[str, str]) -> AsyncIterator[World]:
+async def collecting(environment: Mapping[str, str]) -> AsyncIterator[SmapParts]:
     """A world with a collector in it, and somebody who listens to it."""
     settings = load({"SMAP_CRAWL_BACKOFF_S": "0.01", **environment})
-    async with open_world(settings) as world, running(world):
-        yield world
+    async with open_parts(settings) as parts, running(parts):
+        yield parts
 
 
 @asynccontextmanager
-async def running(world: World) -> AsyncIterator[CollectorService]:
-    await world.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
-    service, stop = CollectorService(world), asyncio.Event()
+async def running(parts: SmapParts) -> AsyncIterator[CollectorService]:
+    await parts.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
+    service, stop = CollectorService(parts), asyncio.Event()
     await service.prepare()
     serving = asyncio.create_task(service.run(stop))
     try:
@@ -41,42 +41,42 @@ async def running(world: World) -> AsyncIterator[CollectorService]:
         await asyncio.wait_for(serving, 20)
 
 
-async def order(world: World, project: str, **payload: Any) -> None:
+async def order(parts: SmapParts, project: str, **payload: Any) -> None:
     """As a foreign project service would: an event and nothing else."""
     body = {"event_id": "evt_001", "payload": {"project_id": project, **payload}}
-    await tell(world, json.dumps(body).encode(), project)
+    await tell(parts, json.dumps(body).encode(), project)
 
 
-async def tell(world: World, body: bytes, event_id: str) -> None:
-    await world.bus.publish([Event(event_id, "project.created", body)])
+async def tell(parts: SmapParts, body: bytes, event_id: str) -> None:
+    await parts.bus.publish([Event(event_id, "project.created", body)])
 
 
-async def sealed(world: World, project: str, timeout_s: float = SEALED_S_MAX) -> Standing:
+async def sealed(parts: SmapParts, project: str, timeout_s: float = SEALED_S_MAX) -> Standing:
     async def look() -> Standing | None:
-        standing = await world.ledger.tally(project)
+        standing = await parts.ledger.tally(project)
         return standing if standing is not None and standing.status in SEALED else None
 
     return await eventually(look, f"{project} is sealed", timeout_s)
 
 
-async def blobs_count(world: World, project: str) -> int:
-    return len([path async for path in world.blobs.list("raw") if f"/{project}/" in path])
+async def blobs_count(parts: SmapParts, project: str) -> int:
+    return len([path async for path in parts.blobs.list("raw") if f"/{project}/" in path])
 
 
-async def told(world: World) -> dict[str, dict[str, Any]]:
+async def told(parts: SmapParts) -> dict[str, dict[str, Any]]:
     """The payloads of all `data.collected` so far, by path."""
     found: dict[str, dict[str, Any]] = {}
-    while deliveries := (await world.bus.receive(LISTENER, "test", 500, 60.0)).deliveries:
+    while deliveries := (await parts.bus.receive(LISTENER, "test", 500, 60.0)).deliveries:
         for delivery in deliveries:
             payload = json.loads(delivery.event.body)["payload"]
             found[payload["minio_path"]] = payload
-        await world.bus.ack(deliveries)
+        await parts.bus.ack(deliveries)
     return found
 
 
-async def report(world: World, project: str) -> list[tuple[str, str, int, str | None]]:
+async def report(parts: SmapParts, project: str) -> list[tuple[str, str, int, str | None]]:
     """Name, state, posts and error of each task."""
-    rows = await world.database.rows("crawl_report", project=project, after=-1, room=1_000)
+    rows = await parts.database.rows("crawl_report", project=project, after=-1, room=1_000)
     return [(row[1], row[6], row[8], row[9]) for row in rows]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Parts
+from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, MemoryParts
 
 from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
@@ -78,7 +78,7 @@ class SmallWorld:
         self.random = Random(seed)
         self.kinds, self.clock = kinds, Clock()
         database.empty()
-        self.parts = Parts(database=database, ledger=kinds.ledger(), bus=MemoryBus(on_publish=self._told))
+        self.parts = MemoryParts(database=database, ledger=kinds.ledger(), bus=MemoryBus(on_publish=self._told))
         self.items = [f"raw/{number}" for number in range(self.random.randint(0, 6))]
         self.bad = {item for item in self.items if self.random.random() < 0.3}
         self.queue: list[str] = []
@@ -199,9 +199,9 @@ class SmallWorld:
         return int(shown[name])
 
     async def _reconcile(self, process: Process) -> None:
-        world = self.parts.world(self._passing)
-        reconciler = self.kinds.reconciler(world, self.kinds.accountant(world, self.clock), self.clock)
-        completions = Completions(world.database, self.clock)
+        opened = self.parts.opened(self._passing)
+        reconciler = self.kinds.reconciler(opened, self.kinds.accountant(opened, self.clock), self.clock)
+        completions = Completions(opened.database, self.clock)
         while True:
             news = self.parts.bus.published[self.heard :]
             heard = [Delivery("smap.completions", 1, 1, event) for event in news]
@@ -216,7 +216,7 @@ class SmallWorld:
             await pause()
 
     def _accountant(self, process: Process) -> Accountant:
-        return self.kinds.accountant(self.parts.world(self._passing), self.clock)
+        return self.kinds.accountant(self.parts.opened(self._passing), self.clock)
 
     async def _surely(self, call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         while True:

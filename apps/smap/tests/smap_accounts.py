@@ -20,6 +20,7 @@ from headrace.ports import Event
 from headrace.tables import python_rows, stored_values
 from headrace_smap.count.truth import rank
 from headrace_smap.database import STATEMENTS, Row, Step
+from headrace_smap.parts import SmapParts
 from headrace_smap.settings import Settings
 from headrace_smap.values import (
     CRAWL_OPEN,
@@ -33,7 +34,6 @@ from headrace_smap.values import (
     PostEnd,
     Standing,
 )
-from headrace_smap.world import World
 
 START = datetime(2025, 11, 29, 10, 0, tzinfo=UTC)
 Passing = Callable[[str], Awaitable[None]]
@@ -306,17 +306,17 @@ class Wired:
 
 
 @dataclass
-class Parts:
-    """What survives a process: the world of every process is made from it."""
+class MemoryParts:
+    """What survives a process: the parts of every process are made from it."""
 
     database: Any = field(default_factory=InlineDatabase)
     ledger: Any = field(default_factory=MemoryLedger)
     bus: Any = field(default_factory=MemoryBus)
     settings: Settings = field(default_factory=Settings)
 
-    def world(self, passing: Passing | None = None) -> World:
-        parts = [self.database, self.ledger, self.bus]
-        database, ledger, bus = [Wired(part, passing) for part in parts] if passing else parts
+    def opened(self, passing: Passing | None = None) -> SmapParts:
+        survivors = [self.database, self.ledger, self.bus]
+        database, ledger, bus = [Wired(part, passing) for part in survivors] if passing else survivors
         engine: Any = SimpleNamespace(leases=None)
         blobs: Any = None
-        return World(self.settings, engine, bus, ledger, blobs, database, CollectorRegistry())
+        return SmapParts(self.settings, engine, bus, ledger, blobs, database, CollectorRegistry())

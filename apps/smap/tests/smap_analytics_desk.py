@@ -21,8 +21,8 @@ from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import handler_of
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, ERRORS_QUEUE, JOB_COMPLETED
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings
-from headrace_smap.world import World, open_world
 
 WATCH = "watch"
 LIMIT_S = 20.0
@@ -64,7 +64,7 @@ class Cut:
 class Desk:
     """One project; `paths` are its posts."""
 
-    world: World
+    parts: SmapParts
     paths: list[str] = field(default_factory=list)
 
     async def store(self, **blobs: bytes) -> None:
@@ -74,12 +74,12 @@ class Desk:
 
         async def lane() -> None:
             for name, data in waiting:
-                await self.world.blobs.put(f"raw/{name}.json", data)
+                await self.parts.blobs.put(f"raw/{name}.json", data)
 
         await asyncio.gather(*(lane() for _ in range(UPLOADS)))
 
     async def seal(self) -> None:
-        accountant = Accountant(self.world)
+        accountant = Accountant(self.parts)
         await accountant.open(PROJECT)
         await accountant.seal(PROJECT, len(self.paths))
 
@@ -87,22 +87,22 @@ class Desk:
         told = self.paths if paths is None else paths
         return [delivery(message(path), number, deliveries) for number, path in enumerate(told, 1)]
 
-    def handler(self, modules: Pipeline | None = None, kind: type[Handler] = Handler, **parts: Any) -> Handler:
-        """As a new process would make it, with some parts of its world exchanged."""
-        world = replace(self.world, registry=CollectorRegistry(), **parts)
+    def handler(self, modules: Pipeline | None = None, kind: type[Handler] = Handler, **exchanged: Any) -> Handler:
+        """As a new process would make it, with some of its parts exchanged."""
+        parts = replace(self.parts, registry=CollectorRegistry(), **exchanged)
         analysis = Analysis(ThreadAnalyst(modules or nothing()), LIMIT_S)
-        handler = handler_of(world, Accountant(world), analysis)
+        handler = handler_of(parts, Accountant(parts), analysis)
         return handler if kind is Handler else kind(handler._means)
 
     async def progress(self) -> tuple[object, ...]:
-        found = await Accountant(self.world).progress(PROJECT)
+        found = await Accountant(self.parts).progress(PROJECT)
         assert found is not None
         return found["status"], found["total"], found["processed"], found["errors"]
 
     async def items(self) -> dict[str, tuple[bool, str]]:
         """How every post ended by the truth: well or not, and the rule."""
-        rows = await self.world.database.rows("truth_items", project=PROJECT, after="", room=1_000)
-        failed = await self.world.database.rows("truth_failed", project=PROJECT, after="", room=1_000)
+        rows = await self.parts.database.rows("truth_items", project=PROJECT, after="", room=1_000)
+        failed = await self.parts.database.rows("truth_failed", project=PROJECT, after="", room=1_000)
         rules = {item: reason.partition(":")[0] for item, reason, _ in failed}
         return {item: (ok, rules.get(item, "")) for item, ok in rows}
 
@@ -119,25 +119,25 @@ class Desk:
     async def results(self, version: str = "") -> list[str]:
         """Paths that have a result of another version."""
         values = {"project": PROJECT, "after": "", "version": version, "room": 1_000}
-        return [path for path, *_ in await self.world.database.rows("outdated_results", **values)]
+        return [path for path, *_ in await self.parts.database.rows("outdated_results", **values)]
 
     async def _received(self, subscription: str) -> list[Event]:
         found: list[Event] = []
         while True:
-            received = await self.world.bus.receive(subscription, "test", 100, HOLD_S)
+            received = await self.parts.bus.receive(subscription, "test", 100, HOLD_S)
             if not received.deliveries:
                 return found
-            await self.world.bus.ack(received.deliveries)
+            await self.parts.bus.ack(received.deliveries)
             found += [each.event for each in received.deliveries]
 
 
 @asynccontextmanager
 async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
-    async with open_world(settings) as world:
-        await world.bus.subscribe(Subscription(WATCH, (ANALYSIS_FINISHED, JOB_COMPLETED)))
-        await Letters(world.bus).prepare()
-        await world.bus.subscribe(Subscription(ERRORS_QUEUE, (ERRORS_QUEUE,)))
-        yield Desk(world)
+    async with open_parts(settings) as parts:
+        await parts.bus.subscribe(Subscription(WATCH, (ANALYSIS_FINISHED, JOB_COMPLETED)))
+        await Letters(parts.bus).prepare()
+        await parts.bus.subscribe(Subscription(ERRORS_QUEUE, (ERRORS_QUEUE,)))
+        yield Desk(parts)
 
 
 def topics(events: Sequence[Event]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 CALLS_MAX = 40
 HOLD_S = 1e-6
@@ -72,10 +72,10 @@ class MortalEngine:
         return getattr(self._engine, name)
 
 
-def mortal(world: World, fate: Fate) -> World:
-    engine: Any = MortalEngine(world.engine, fate)
-    parts = {name: Mortal(getattr(world, name), fate) for name in ("database", "ledger", "bus", "blobs")}
-    return replace(world, engine=engine, registry=CollectorRegistry(), **parts)
+def mortal(parts: SmapParts, fate: Fate) -> SmapParts:
+    engine: Any = MortalEngine(parts.engine, fate)
+    dying = {name: Mortal(getattr(parts, name), fate) for name in ("database", "ledger", "bus", "blobs")}
+    return replace(parts, engine=engine, registry=CollectorRegistry(), **dying)
 
 
 def fates() -> Iterator[Fate]:

@@ -23,11 +23,11 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import Collected, data_collected
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
-from headrace_smap.world import World, open_world
 
 EXAMPLE = {
     "keywords": ["VinFast", "VF3"],
@@ -65,7 +65,7 @@ class CalendarClock(MachineClock):
 class Office:
     """`client` asks the routes; `calendar` is the clock of everything but PostgreSQL."""
 
-    world: World
+    parts: SmapParts
     desk: ProjectOperations
     client: httpx.AsyncClient
     calendar: Calendar
@@ -77,8 +77,8 @@ class Office:
 
     async def events(self) -> list[dict[str, Any]]:
         """What was told on the bus since the last look."""
-        received = await self.world.bus.receive(EAR, "test", 1_000, 30.0)
-        await self.world.bus.ack(received.deliveries)
+        received = await self.parts.bus.receive(EAR, "test", 1_000, 30.0)
+        await self.parts.bus.ack(received.deliveries)
         return [
             {"topic": delivery.event.topic, **msgspec.json.decode(delivery.event.body)}
             for delivery in received.deliveries
@@ -86,7 +86,7 @@ class Office:
 
     async def crawl(self, project: str, paths: Sequence[str], failed: Sequence[str] = ()) -> None:
         """Everything that happens to a project elsewhere: these posts are found, and all have ended."""
-        accountant = Accountant(self.world, self.calendar)
+        accountant = Accountant(self.parts, self.calendar)
         await accountant.expect(project, len(paths) + len(failed))
         ends = [ItemEnd(project, path) for path in paths]
         for path in failed:
@@ -99,7 +99,7 @@ class Office:
         """Results, as the analytics service writes them."""
         found = [result(project, path, **columns) for path in paths]
         rows = [[one.get(name) for name in COLUMNS] for one in found]
-        await self.world.database.rows("upsert_post_analytics", rows=rows, projects=("none of these is deleted",))
+        await self.parts.database.rows("upsert_post_analytics", rows=rows, projects=("none of these is deleted",))
 
 
 def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
@@ -146,17 +146,17 @@ def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def dated(world: World, calendar: Calendar) -> AsyncIterator[World]:
+async def dated(parts: SmapParts, calendar: Calendar) -> AsyncIterator[SmapParts]:
     """The same world, where the engine goes by the calendar; a PostgreSQL goes by its own clock."""
-    if world.settings.pg_dsn:
-        yield world
+    if parts.settings.pg_dsn:
+        yield parts
         return
     clock = CalendarClock(calendar)
-    store = await SqliteStore.open(str(world.settings.home / DATABASE_FILE), clock)
+    store = await SqliteStore.open(str(parts.settings.home / DATABASE_FILE), clock)
     named = {name: text for each in TABLES for name, text in each.named("sqlite").items()}
     engine = Engine(store, Seams(clock=clock), Catalogue(named))
     try:
-        yield replace(world, engine=engine, database=Database(engine))
+        yield replace(parts, engine=engine, database=Database(engine))
     finally:
         await store.close()
 
@@ -165,10 +165,10 @@ async def dated(world: World, calendar: Calendar) -> AsyncIterator[World]:
 async def open_office(settings: Settings, **options: Any) -> AsyncIterator[Office]:
     """The service in a world of its own, with an ear for everything it tells."""
     calendar = Calendar()
-    async with open_world(settings) as opened, dated(opened, calendar) as world:
-        await world.bus.subscribe(Subscription(EAR, ("project.created", "data.collected", "job.completed")))
-        desk = desk_of(world, calendar)
-        routers = [front_routes(), *project_routes(desk), progress_routes(world, look_s=0.01)]
+    async with open_parts(settings) as opened, dated(opened, calendar) as parts:
+        await parts.bus.subscribe(Subscription(EAR, ("project.created", "data.collected", "job.completed")))
+        desk = desk_of(parts, calendar)
+        routers = [front_routes(), *project_routes(desk), progress_routes(parts, look_s=0.01)]
         app = application(Options("project", idempotency=desk.keys, **options), routers)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
-            yield Office(world, desk, client, calendar)
+            yield Office(parts, desk, client, calendar)

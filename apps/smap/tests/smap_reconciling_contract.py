@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Parts
+from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, MemoryParts
 
 from headrace.ports import Delivery, Event
 from headrace_smap.count.accountant import Accountant, ItemEnd
@@ -95,10 +95,10 @@ class Account:
 
     def __init__(self, ledger: Any, shared: Hash, reconciler: type[Reconciler] = Reconciler, **settings: Any) -> None:
         self.bus, self.clock, self.database = MemoryBus(), Clock(), InlineDatabase()
-        self.parts = Parts(self.database, ledger, self.bus, Settings(**settings))
-        self.world = self.parts.world()
-        self.accountant = Accountant(self.world, self.clock)
-        self.reconciler = reconciler(self.world, self.accountant, self.clock)
+        self.parts = MemoryParts(self.database, ledger, self.bus, Settings(**settings))
+        self.opened = self.parts.opened()
+        self.accountant = Accountant(self.opened, self.clock)
+        self.reconciler = reconciler(self.opened, self.accountant, self.clock)
         self.foreign = Foreign(shared, self.bus)
         self._heard = 0
 
@@ -127,7 +127,7 @@ class Account:
         return [event.event_id for event in self.bus.published]
 
     def metric(self, name: str) -> float | None:
-        return self.world.registry.get_sample_value(f"headrace_smap_{name}")
+        return self.opened.registry.get_sample_value(f"headrace_smap_{name}")
 
 
 class ReconcilerContract:

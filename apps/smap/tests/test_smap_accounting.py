@@ -22,9 +22,9 @@ from headrace_smap.database import open_database
 from headrace_smap.envelope import completed_id, read
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.ledger.store_ledger import StoreLedger
+from headrace_smap.parts import SmapParts
 from headrace_smap.settings import Settings
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
-from headrace_smap.world import World
 
 P = "proj_abc"
 
@@ -32,10 +32,10 @@ P = "proj_abc"
 class Account:
     """An accountant with everything around it at hand."""
 
-    def __init__(self, world: World, bus: MemoryBus) -> None:
-        self.world, self.bus, self.clock = world, bus, Clock()
-        self.accountant = Accountant(world, self.clock)
-        self.reconciler = Reconciler(world, self.accountant, self.clock)
+    def __init__(self, parts: SmapParts, bus: MemoryBus) -> None:
+        self.parts, self.bus, self.clock = parts, bus, Clock()
+        self.accountant = Accountant(parts, self.clock)
+        self.reconciler = Reconciler(parts, self.accountant, self.clock)
 
     async def look_after(self, looks: int = 1, every_s: float = 1.0) -> None:
         for _ in range(looks):
@@ -43,7 +43,7 @@ class Account:
             await self.reconciler.tick()
 
     async def shown(self, project: str = P) -> tuple[str, int, int, int]:
-        seen = await self.world.ledger.tally(project)
+        seen = await self.parts.ledger.tally(project)
         assert seen is not None
         return seen.status, seen.total, seen.done, seen.errors
 
@@ -76,8 +76,8 @@ async def account(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         if servers:
             url = request.getfixturevalue("redis_database")
             ledger = await stack.enter_async_context(open_redis_ledger(url))
-        parts: Any = (engine, bus, ledger, blobs, database)
-        yield Account(World(settings, *parts, CollectorRegistry()), bus)
+        opened: Any = (engine, bus, ledger, blobs, database)
+        yield Account(SmapParts(settings, *opened, CollectorRegistry()), bus)
 
 
 async def test_a_project_from_its_first_post_to_its_end(account: Account) -> None:
@@ -114,7 +114,7 @@ async def test_a_project_from_its_first_post_to_its_end(account: Account) -> Non
     await accountant.seal(P, 9)
     await account.look_after(5)
     assert await account.shown() == (DONE, 5, 5, 1)
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert (truth.settled, truth.failed, truth.final_errors) == (6, 1, 2)
 
     await accountant.forget(P)
@@ -141,7 +141,7 @@ async def test_a_cancelled_project_ends_with_what_was_found_and_tells_nobody(acc
     accountant = account.accountant
     assert not await accountant.cancel("nobody's")
     await accountant.open(P)
-    await account.world.database.rows("truth_know", projects=(P,), now=account.clock())
+    await account.parts.database.rows("truth_know", projects=(P,), now=account.clock())
     await accountant.expect(P, 0)
     assert await accountant.cancelled([P]) == set()
     await account.settle("a")
@@ -166,7 +166,7 @@ async def test_a_seal_of_nothing_is_refused(account: Account) -> None:
 async def test_posts_of_an_unknown_project_are_counted_when_it_appears(account: Account) -> None:
     await account.settle("a", "b")
     await account.settle("c", ok=False)
-    assert await account.world.ledger.tally(P) is None
+    assert await account.parts.ledger.tally(P) is None
     assert await account.accountant.progress(P) is None
     await account.accountant.open(P)
     await account.accountant.expect(P, 3)
@@ -200,11 +200,11 @@ async def test_one_post_of_two_projects_counts_in_both(account: Account) -> None
 async def test_what_goes_with_a_settlement_is_written_with_it_or_not_at_all(account: Account) -> None:
     step = ("truth_seal", {"project": P, "total": 1, "shown": 0, "now": account.clock()})
     await account.accountant.settle([ItemEnd(P, "a")], [step])
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert (truth.settled, truth.sealed_at is not None) == (1, True)
     with pytest.raises(CallerError):
         await account.accountant.settle([ItemEnd(P, "b")], [("truth_seal", {**step[1], "project": None})])
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert truth.settled == 1
 
 
@@ -241,13 +241,13 @@ async def test_a_post_that_fails_again_tells_why_it_did_this_time(account: Accou
     await account.accountant.open(P)
     for reason, body in (("blob_missing: none", b"{}"), ("blob_json: broken", b"[]")):
         await account.accountant.settle([ItemEnd(P, "a", False, reason, body)])
-    rows = await account.world.database.rows("truth_failed", project=P, after="", room=2)
+    rows = await account.parts.database.rows("truth_failed", project=P, after="", room=2)
     assert [(item, reason, bytes(body)) for item, reason, body in rows] == [("a", "blob_json: broken", b"[]")]
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert (truth.settled, truth.failed) == (1, 1)
     await account.settle("a")
     await account.accountant.settle([ItemEnd(P, "a", False, "late", b"{}")])
-    assert await account.world.database.rows("truth_failed", project=P, after="", room=2) == []
+    assert await account.parts.database.rows("truth_failed", project=P, after="", room=2) == []
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -261,10 +261,10 @@ async def test_a_retry_long_after_the_end_lowers_the_errors(account: Account, sh
     account.clock.forward(8 * 86_400)
     await account.look_after(3)
     if not shown:
-        await account.world.ledger.forget(P)
+        await account.parts.ledger.forget(P)
     await account.settle("a")
     await account.settle("c", project="nobody's")
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert (truth.status, truth.total, truth.done, truth.errors, truth.final_errors) == (DONE, 2, 2, 1, 2)
     assert await account.accountant.progress(P) == {
         "status": "DONE",
@@ -285,5 +285,5 @@ async def test_a_post_that_had_failed_before_its_project_was_cancelled_stays_fai
     await account.accountant.settle([ItemEnd(P, item, True, "cancelled") for item in ("a", "b")])
     await account.look_after(3)
     assert await account.shown() == (DONE, 2, 2, 1)
-    (truth,) = await look(account.world.database, [P])
+    (truth,) = await look(account.parts.database, [P])
     assert (truth.settled, truth.failed) == (2, 1)

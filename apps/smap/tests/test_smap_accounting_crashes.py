@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from smap_accounts import Clock, InlineDatabase, MemoryLedger, Parts
+from smap_accounts import Clock, InlineDatabase, MemoryLedger, MemoryParts
 
 from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
@@ -34,7 +34,7 @@ class Breaking:
 
     at: int
     how: type[BaseException] = Killed
-    watched: Parts | None = None
+    watched: MemoryParts | None = None
     passed: int = 0
     names: list[str] = field(default_factory=list)
 
@@ -52,11 +52,11 @@ def ends(*names: str, ok: bool = True) -> list[ItemEnd]:
     return [ItemEnd(P, name, ok, "" if ok else "blob_missing", None if ok else b"{}") for name in names]
 
 
-async def found(parts: Parts, count: int) -> None:
+async def found(parts: MemoryParts, count: int) -> None:
     parts.database.connection.execute("UPDATE smap_project SET found = ? WHERE project_id = ?", (count, P))
 
 
-def deeds(parts: Parts) -> list[Deed]:
+def deeds(parts: MemoryParts) -> list[Deed]:
     """The life of a project: two pages of posts, one of which fails, and the seal in between."""
 
     async def expect(accountant: Accountant, count: int) -> None:
@@ -74,29 +74,29 @@ def deeds(parts: Parts) -> list[Deed]:
     ]
 
 
-async def live(parts: Parts, clock: Clock, breaking: Breaking, make: type[Accountant] = Accountant) -> None:
+async def live(parts: MemoryParts, clock: Clock, breaking: Breaking, make: type[Accountant] = Accountant) -> None:
     """Do the deeds one after the other; what was cut short is done again by another, as a message comes again."""
-    accountant = make(parts.world(breaking), clock)
+    accountant = make(parts.opened(breaking), clock)
     for deed in deeds(parts):
         for _ in range(3):
             try:
                 await deed(accountant)
                 break
             except Killed:
-                accountant = make(parts.world(breaking), clock)
+                accountant = make(parts.opened(breaking), clock)
             except Unreachable:
                 continue
 
 
-async def reconcile(parts: Parts, clock: Clock, looks: int = 8, make: type[Accountant] = Accountant) -> None:
-    world = parts.world()
-    reconciler = Reconciler(world, make(world, clock), clock)
+async def reconcile(parts: MemoryParts, clock: Clock, looks: int = 8, make: type[Accountant] = Accountant) -> None:
+    opened = parts.opened()
+    reconciler = Reconciler(opened, make(opened, clock), clock)
     for _ in range(looks):
         await reconciler.tick()
         clock.forward(1)
 
 
-async def check(parts: Parts, errors: int = 1) -> None:
+async def check(parts: MemoryParts, errors: int = 1) -> None:
     """The project is done with exact counts, and one announcement tells so, however often."""
     shown = parts.ledger.hashes[P]
     assert shown == {"status": DONE, "total": 4, "done": 4, "errors": errors}
@@ -112,7 +112,7 @@ async def check(parts: Parts, errors: int = 1) -> None:
 async def points(how: type[BaseException], make: type[Accountant] = Accountant) -> int:
     """Live through every point at which it can break; the number of them."""
     for at in range(1, POINTS_MAX):
-        parts, clock = Parts(), Clock()
+        parts, clock = MemoryParts(), Clock()
         breaking = Breaking(at, how, parts)
         await live(parts, clock, breaking, make)
         if breaking.passed < at:
@@ -130,15 +130,15 @@ async def test_whatever_breaks_where_the_count_is_exact_and_told_under_one_id(ho
 async def test_a_seal_that_nobody_repeats_is_repeated_by_the_reconciler() -> None:
     """The collector dies for good after its seal was written."""
     for at in range(1, POINTS_MAX):
-        parts, clock = Parts(), Clock()
-        whole = Accountant(parts.world(), clock)
+        parts, clock = MemoryParts(), Clock()
+        whole = Accountant(parts.opened(), clock)
         await whole.open(P)
         await found(parts, 4)
         await whole.expect(P, 4)
         await whole.settle([*ends("a", "b", "d"), *ends("c", ok=False)])
         breaking = Breaking(at)
         try:
-            await Accountant(parts.world(breaking), clock).seal(P, 4)
+            await Accountant(parts.opened(breaking), clock).seal(P, 4)
         except Killed:
             if breaking.names == ["before transact"]:
                 continue
@@ -151,14 +151,14 @@ async def test_a_seal_that_nobody_repeats_is_repeated_by_the_reconciler() -> Non
 async def test_a_last_settlement_that_nobody_repeats_is_counted_by_the_reconciler() -> None:
     """The message was acknowledged by somebody's mistake: what the truth has is counted all the same."""
     for at in range(2, POINTS_MAX):
-        parts, clock = Parts(), Clock()
-        whole = Accountant(parts.world(), clock)
+        parts, clock = MemoryParts(), Clock()
+        whole = Accountant(parts.opened(), clock)
         await whole.open(P)
         await whole.settle([*ends("a", "b"), *ends("c", ok=False)])
         await whole.seal(P, 4)
         breaking = Breaking(at)
         try:
-            await Accountant(parts.world(breaking), clock).settle(ends("d"))
+            await Accountant(parts.opened(breaking), clock).settle(ends("d"))
         except Killed:
             await reconcile(parts, clock)
         await check(parts)
@@ -168,9 +168,9 @@ async def test_a_last_settlement_that_nobody_repeats_is_counted_by_the_reconcile
 
 async def test_a_flushed_ledger_is_rebuilt_by_whoever_comes_first() -> None:
     """Between any two deeds everything in the ledger disappears; no reconciler is needed."""
-    for gone_after in range(len(deeds(Parts()))):
-        parts, clock = Parts(), Clock()
-        accountant = Accountant(parts.world(), clock)
+    for gone_after in range(len(deeds(MemoryParts()))):
+        parts, clock = MemoryParts(), Clock()
+        accountant = Accountant(parts.opened(), clock)
         for number, deed in enumerate(deeds(parts)):
             await deed(accountant)
             if number == gone_after:
@@ -182,13 +182,13 @@ async def test_a_flushed_ledger_is_rebuilt_by_whoever_comes_first() -> None:
 
 async def test_a_ledger_that_lost_a_moment_gets_it_back() -> None:
     """After every deed the ledger falls back to the moment before any earlier one."""
-    count = len(deeds(Parts()))
+    count = len(deeds(MemoryParts()))
     for lost_after in range(count):
         for back_to in range(lost_after + 1):
-            parts, clock, pictures = Parts(), Clock(), []
-            world = parts.world()
-            accountant = Accountant(world, clock)
-            reconciler = Reconciler(world, accountant, clock)
+            parts, clock, pictures = MemoryParts(), Clock(), []
+            opened = parts.opened()
+            accountant = Accountant(opened, clock)
+            reconciler = Reconciler(opened, accountant, clock)
             for number, deed in enumerate(deeds(parts)):
                 pictures.append(parts.ledger.picture())
                 await deed(accountant)
@@ -201,8 +201,8 @@ async def test_a_ledger_that_lost_a_moment_gets_it_back() -> None:
 
 async def test_the_end_of_a_project_is_the_same_however_often_it_is_told() -> None:
     """A retry after the end changes the counts, and not what was announced."""
-    parts, clock = Parts(), Clock()
-    accountant = Accountant(parts.world(), clock)
+    parts, clock = MemoryParts(), Clock()
+    accountant = Accountant(parts.opened(), clock)
     for deed in deeds(parts):
         await deed(accountant)
     parts.database.connection.execute("UPDATE smap_project SET announced_at = NULL")
@@ -235,9 +235,9 @@ class SealsTheLedgerOnly(Accountant):
 class TellsFirst(Accountant):
     """Writes down that it was told before it is."""
 
-    def __init__(self, world: Any, now: Clock) -> None:
-        super().__init__(world, now)
-        self.finisher = TellingFinisher(world, now)
+    def __init__(self, opened: Any, now: Clock) -> None:
+        super().__init__(opened, now)
+        self.finisher = TellingFinisher(opened, now)
 
 
 class TellingFinisher(Finisher):
@@ -253,8 +253,8 @@ async def test_an_accountant_in_another_order_is_found_out(twin: type[Accountant
 
 
 async def test_a_seal_without_a_row_is_found_out() -> None:
-    parts, clock = Parts(), Clock()
-    accountant = SealsTheLedgerOnly(parts.world(), clock)
+    parts, clock = MemoryParts(), Clock()
+    accountant = SealsTheLedgerOnly(parts.opened(), clock)
     for deed in deeds(parts)[:-1]:
         await deed(accountant)
     assert parts.ledger.hashes[P]["status"] in SEALED
@@ -275,8 +275,8 @@ async def test_a_seal_without_a_row_is_found_out() -> None:
 )
 async def test_a_counter_that_does_not_follow_from_new_rows_is_found_out(counted: str) -> None:
     text = InlineDatabase()._texts["truth_settle"].replace("count(*) FILTER (WHERE state IS NULL),", f"{counted},")
-    parts, clock = Parts(database=InlineDatabase({"truth_settle": text})), Clock()
-    accountant = Accountant(parts.world(), clock)
+    parts, clock = MemoryParts(database=InlineDatabase({"truth_settle": text})), Clock()
+    accountant = Accountant(parts.opened(), clock)
     for deed in deeds(parts):
         await deed(accountant)
         await deed(accountant)
@@ -288,7 +288,7 @@ async def test_a_counter_that_does_not_follow_from_new_rows_is_found_out(counted
 @pytest.mark.parametrize("guard", [" AND told IS NULL", " AND excluded.reason IS NULL"])
 async def test_a_cancellation_that_lifts_a_failure_is_found_out(guard: str) -> None:
     async def failed_and_rows(database: InlineDatabase) -> tuple[int, int]:
-        accountant = Accountant(Parts(database=database).world(), Clock())
+        accountant = Accountant(MemoryParts(database=database).opened(), Clock())
         await accountant.settle([ItemEnd("p", "a", False, "blob_missing", b"{}")])
         await accountant.settle([ItemEnd("p", "a", True, "cancelled")])
         (failed,) = database.one("SELECT failed FROM smap_project")
@@ -310,11 +310,11 @@ class BlindLedger(MemoryLedger):
 
 
 async def test_an_increment_that_does_not_follow_from_a_set_is_found_out() -> None:
-    parts, clock = Parts(ledger=BlindLedger()), Clock()
+    parts, clock = MemoryParts(ledger=BlindLedger()), Clock()
     breaking = Breaking(20)
     await live(parts, clock, breaking)
     for deed in deeds(parts):
-        await deed(Accountant(parts.world(), clock))
+        await deed(Accountant(parts.opened(), clock))
     with pytest.raises(AssertionError):
         await check(parts)
 
@@ -322,11 +322,11 @@ async def test_an_increment_that_does_not_follow_from_a_set_is_found_out() -> No
 async def test_the_seal_is_in_the_truth_before_anybody_can_see_it() -> None:
     """Whoever sees a sealed project could finish it: then the total must survive."""
     for at in range(1, POINTS_MAX):
-        parts, clock, breaking = Parts(), Clock(), Breaking(at)
-        whole = Accountant(parts.world(), clock)
+        parts, clock, breaking = MemoryParts(), Clock(), Breaking(at)
+        whole = Accountant(parts.opened(), clock)
         await whole.open(P)
         try:
-            await Accountant(parts.world(breaking), clock).seal(P, 4)
+            await Accountant(parts.opened(breaking), clock).seal(P, 4)
         except Killed:
             (truth,) = await look(parts.database, [P])
             assert truth.sealed_at is not None or parts.ledger.hashes[P]["status"] != PROCESSING_WAIT

@@ -127,9 +127,9 @@ class MakesUpWhatItSaw(Finisher):
 
 
 class AnnouncesAnyhow(Accountant):
-    def __init__(self, world: Any, now: Any) -> None:
-        super().__init__(world, now)
-        self.finisher = MakesUpWhatItSaw(world, now)
+    def __init__(self, parts: Any, now: Any) -> None:
+        super().__init__(parts, now)
+        self.finisher = MakesUpWhatItSaw(parts, now)
 
 
 class NeverFinishes(Reconciler):

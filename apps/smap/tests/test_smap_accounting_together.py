@@ -26,9 +26,9 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.reconciler import Reconciler
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import load
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
-from headrace_smap.world import World, open_world
 
 FASTER = 10
 ENDED_S_MAX = 20.0
@@ -98,12 +98,12 @@ async def test_ours_and_a_stranger_count_side_by_side(account: Account, client: 
 class Crowd:
     """Three accountants and three reconcilers that do not take turns."""
 
-    def __init__(self, worlds: list[World], seed: int) -> None:
+    def __init__(self, opened: list[SmapParts], seed: int) -> None:
         self.random, self._began = Random(seed), time.monotonic()
-        self._accountants = [Accountant(world, self._now) for world in worlds]
-        pairs = zip(worlds, self._accountants, strict=True)
-        self._reconcilers = [Reconciler(world, accountant, self._now) for world, accountant in pairs]
-        self._database = worlds[0].database
+        self._accountants = [Accountant(parts, self._now) for parts in opened]
+        pairs = zip(opened, self._accountants, strict=True)
+        self._reconcilers = [Reconciler(parts, accountant, self._now) for parts, accountant in pairs]
+        self._database = opened[0].database
 
     def _now(self) -> datetime:
         return START + timedelta(seconds=(time.monotonic() - self._began) * FASTER)
@@ -151,9 +151,9 @@ async def test_a_crowd_that_loses_its_ledger_again_and_again_comes_to_one_end_ea
         {"SMAP_HOME": str(tmp_path / "smap"), "SMAP_REDIS_URL": redis_database, "SMAP_PG_DSN": postgres_database}
     )
     async with AsyncExitStack() as stack:
-        worlds = [await stack.enter_async_context(open_world(settings)) for _ in range(3)]
-        await worlds[0].bus.subscribe(Subscription("witness", (JOB_COMPLETED,)))
-        crowd, stop = Crowd(worlds, seed=1), asyncio.Event()
+        opened = [await stack.enter_async_context(open_parts(settings)) for _ in range(3)]
+        await opened[0].bus.subscribe(Subscription("witness", (JOB_COMPLETED,)))
+        crowd, stop = Crowd(opened, seed=1), asyncio.Event()
         plan = {f"p{number}": crowd.random.choice([0, 1, 7, 60]) for number in range(12)}
         reconciling = asyncio.create_task(crowd.reconcile(stop))
         living = asyncio.gather(*(crowd.live(project, posts) for project, posts in plan.items()))
@@ -161,7 +161,7 @@ async def test_a_crowd_that_loses_its_ledger_again_and_again_comes_to_one_end_ea
             await asyncio.sleep(crowd.random.random() * 0.3)
             await client.flushdb()
         await living
-        shown, told = await ended(worlds[0], client, plan)
+        shown, told = await ended(opened[0], client, plan)
         stop.set()
         await reconciling
     for project, posts in plan.items():
@@ -170,15 +170,15 @@ async def test_a_crowd_that_loses_its_ledger_again_and_again_comes_to_one_end_ea
         assert told[project] == 1
 
 
-async def ended(world: World, client: Any, plan: dict[str, int]) -> tuple[dict[str, Any], Counter[str]]:
+async def ended(parts: SmapParts, client: Any, plan: dict[str, int]) -> tuple[dict[str, Any], Counter[str]]:
     """What is shown when every end was told and every late success is counted, and how often each end was told."""
     told: Counter[str] = Counter()
     shown: dict[str, Any] = {}
 
     async def all_told() -> bool:
-        received = await world.bus.receive("witness", "w", 100, 60)
+        received = await parts.bus.receive("witness", "w", 100, 60)
         told.update(json.loads(each.event.body)["project_id"] for each in received.deliveries)
-        await world.bus.ack(received.deliveries)
+        await parts.bus.ack(received.deliveries)
         for project in plan:
             shown[project] = await client.hgetall(f"smap:proj:{project}")
         wanted = {project: len(range(0, posts, 5)) - len(range(0, posts, 10)) for project, posts in plan.items()}

@@ -41,13 +41,13 @@ async def desk(embedded: Settings) -> AsyncIterator[Desk]:
 async def crash(desk: Desk, where: str, after: bool, kind: type[Handler] = Handler) -> None:
     """Handle the batch in a process that is lost, then in one that is not; then look at everything."""
     part, call, at = CRASHES[where]
-    cut = Cut(getattr(desk.world, part), call, after, at)
+    cut = Cut(getattr(desk.parts, part), call, after, at)
     with pytest.raises(Killed):
-        parts: dict[str, Any] = {part: cut}
-        await desk.handler(kind=kind, **parts).handle(desk.deliveries())
+        exchanged: dict[str, Any] = {part: cut}
+        await desk.handler(kind=kind, **exchanged).handle(desk.deliveries())
     await desk.handler(kind=kind).handle(desk.deliveries(deliveries=2))
     # What the reconciler does within a second or two.
-    await Accountant(desk.world).cross("proj_abc")
+    await Accountant(desk.parts).cross("proj_abc")
     await check(desk)
 
 
@@ -57,7 +57,7 @@ async def check(desk: Desk) -> None:
     assert len(await desk.results()) == 3
     assert topics(await desk.told()) == {ANALYSIS_FINISHED: 3, JOB_COMPLETED: 1}
     assert len({letter.event_id for letter in await desk.letters()}) == 1
-    assert await desk.world.database.rows("count_attempts", rows=_names(desk), charge="") == []
+    assert await desk.parts.database.rows("count_attempts", rows=_names(desk), charge="") == []
 
 
 def _names(desk: Desk) -> list[dict[str, str]]:
@@ -125,6 +125,6 @@ async def test_a_large_post_is_not_lost_in_a_crash_either(embedded: Settings) ->
         await desk.store(large=b" " * 300_000 + post())
         await desk.seal()
         with pytest.raises(Killed):
-            await desk.handler(blobs=Cut(desk.world.blobs, "get", True, 2)).handle(desk.deliveries())
+            await desk.handler(blobs=Cut(desk.parts.blobs, "get", True, 2)).handle(desk.deliveries())
         await desk.handler().handle(desk.deliveries(deliveries=2))
         assert await desk.progress() == ("DONE", 1, 1, 0)

@@ -102,7 +102,7 @@ async def test_posts_of_an_unknown_project_are_kept_and_counted_when_it_appears(
     await desk.store(**good(2))
     await desk.handler().handle(desk.deliveries())
     assert len(await desk.results()) == 2
-    assert await desk.world.ledger.tally(PROJECT) is None
+    assert await desk.parts.ledger.tally(PROJECT) is None
     await desk.seal()
     await desk.handler().handle(desk.deliveries())
     assert await desk.progress() == ("DONE", 2, 2, 0)
@@ -110,9 +110,9 @@ async def test_posts_of_an_unknown_project_are_kept_and_counted_when_it_appears(
 
 async def test_posts_of_a_cancelled_project_are_settled_without_a_look(desk: Desk) -> None:
     desk.paths += ["raw/never-uploaded.json", "../secret.json"]
-    await Accountant(desk.world).open(PROJECT)
-    await Accountant(desk.world).expect(PROJECT, 2)
-    assert await Accountant(desk.world).cancel(PROJECT)
+    await Accountant(desk.parts).open(PROJECT)
+    await Accountant(desk.parts).expect(PROJECT, 2)
+    assert await Accountant(desk.parts).cancel(PROJECT)
     await desk.handler().handle(desk.deliveries())
     assert await desk.items() == {"raw/never-uploaded.json": (True, ""), "../secret.json": (True, "")}
     assert topics(await desk.told()) == {}
@@ -121,7 +121,7 @@ async def test_posts_of_a_cancelled_project_are_settled_without_a_look(desk: Des
 async def test_posts_of_a_deleted_project_leave_nothing_behind(desk: Desk) -> None:
     await desk.store(**good(2))
     await desk.seal()
-    await Accountant(desk.world).forget(PROJECT)
+    await Accountant(desk.parts).forget(PROJECT)
     await desk.handler().handle(desk.deliveries())
     assert (await desk.items(), await desk.results(), await desk.told()) == ({}, [], [])
 
@@ -163,7 +163,7 @@ class Picky:
 async def test_a_result_that_the_database_refuses_is_an_error_and_the_others_are_kept(desk: Desk) -> None:
     await desk.store(**good(4))
     await desk.seal()
-    await desk.handler(database=Picky(desk.world.database)).handle(desk.deliveries())
+    await desk.handler(database=Picky(desk.parts.database)).handle(desk.deliveries())
     assert await desk.rules() == {"raw/good2.json": "not_storable"}
     assert await desk.progress() == ("DONE", 4, 4, 1)
     assert topics(await desk.told()) == {ANALYSIS_FINISHED: 3, JOB_COMPLETED: 1}
@@ -188,15 +188,15 @@ class InTheWay:
 async def test_a_project_that_the_ledger_refuses_holds_up_no_other_and_makes_no_letters(desk: Desk) -> None:
     await desk.store(**good(3))
     await desk.seal()
-    await Accountant(desk.world).open("taken")
-    await Accountant(desk.world).seal("taken", 1)
+    await Accountant(desk.parts).open("taken")
+    await Accountant(desk.parts).seal("taken", 1)
     told = [delivery(message("raw/good0.json", "taken"), 9), *desk.deliveries()]
-    await desk.handler(ledger=InTheWay(desk.world.ledger)).handle(told)
+    await desk.handler(ledger=InTheWay(desk.parts.ledger)).handle(told)
     assert await desk.progress() == ("DONE", 3, 3, 0)
     assert topics(await desk.told()) == {ANALYSIS_FINISHED: 4, JOB_COMPLETED: 1}
     assert await desk.letters() == []
     # The truth has it, so it is counted when the way is free.
-    assert (await desk.world.database.rows("truth_items", project="taken", after="", room=9)) == [
+    assert (await desk.parts.database.rows("truth_items", project="taken", after="", room=9)) == [
         ("raw/good0.json", True)
     ]
 
@@ -205,7 +205,7 @@ class Unwell:
     """A database that does not take settlements for a while, beside a bus that counts what it is given."""
 
     def __init__(self, desk: Desk, failures: int) -> None:
-        self._database, self._bus, self._left = desk.world.database, desk.world.bus, failures
+        self._database, self._bus, self._left = desk.parts.database, desk.parts.bus, failures
         self.published = 0
 
     def __getattr__(self, name: str) -> object:
@@ -241,7 +241,7 @@ async def test_a_failed_post_that_is_told_again_and_goes_well_lowers_the_errors(
     await desk.seal()
     await desk.handler().handle(desk.deliveries())
     assert await desk.progress() == ("DONE", 2, 2, 1)
-    await desk.world.blobs.put("raw/mended.json", post())
+    await desk.parts.blobs.put("raw/mended.json", post())
     await desk.handler().handle(desk.deliveries(["raw/mended.json"]))
     assert await desk.progress() == ("DONE", 2, 2, 0)
     assert topics(await desk.told())[JOB_COMPLETED] == 1
@@ -253,10 +253,10 @@ async def test_a_rerun_rewrites_results_of_other_versions_and_counts_nothing(emb
         await desk.seal()
         await desk.handler().handle(desk.deliveries())
         before, _ = await desk.progress(), await desk.told()
-        await desk.world.blobs.delete(["raw/gone.json"])
+        await desk.parts.blobs.delete(["raw/gone.json"])
         environment = {**embedded.environment, "SMAP_MODULES": "prepare", "SMAP_ANALYSTS": "0"}
-        world = replace(desk.world, settings=replace(embedded, environment=environment))
-        first, second = await rerun(world, PROJECT), await rerun(world, PROJECT)
+        parts = replace(desk.parts, settings=replace(embedded, environment=environment))
+        first, second = await rerun(parts, PROJECT), await rerun(parts, PROJECT)
         assert (first.rewritten, first.kept) == (3, 1)
         # Nothing but the one that cannot be made anew is looked at twice.
         assert (second.rewritten, second.kept) == (0, 1)

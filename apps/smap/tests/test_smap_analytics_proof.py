@@ -47,7 +47,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 async def prepare(desk: Desk, count: int, **more: bytes) -> None:
     """A sealed project whose messages wait in the queue, one in ten of them twice and none in its place."""
-    await desk.world.bus.subscribe(Subscription(ANALYTICS_QUEUE, (DATA_COLLECTED,)))
+    await desk.parts.bus.subscribe(Subscription(ANALYTICS_QUEUE, (DATA_COLLECTED,)))
     blobs = {f"p{number}": b"{" if number % EVERY_BAD == 0 else post(id=str(number)) for number in range(count)}
     await desk.store(**blobs, **more)
     await desk.seal()
@@ -56,11 +56,11 @@ async def prepare(desk: Desk, count: int, **more: bytes) -> None:
     chance.shuffle(told)
     events = [Event(f"evt_{number}", DATA_COLLECTED, message(path)) for number, path in enumerate(told)]
     for first in range(0, len(events), 500):
-        await desk.world.bus.publish(events[first : first + 500])
+        await desk.parts.bus.publish(events[first : first + 500])
 
 
 async def done(desk: Desk) -> int:
-    found = await desk.world.ledger.tally(PROJECT)
+    found = await desk.parts.ledger.tally(PROJECT)
     return found.done if found else 0
 
 

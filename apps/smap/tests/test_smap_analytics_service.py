@@ -25,7 +25,7 @@ END_S_MAX = 60.0
 
 @asynccontextmanager
 async def running(desk: Desk) -> AsyncIterator[AnalyticsService]:
-    service, stop = AnalyticsService(desk.world), asyncio.Event()
+    service, stop = AnalyticsService(desk.parts), asyncio.Event()
     await service.prepare()
     task = asyncio.create_task(service.run(stop))
     try:
@@ -37,11 +37,11 @@ async def running(desk: Desk) -> AsyncIterator[AnalyticsService]:
 
 async def publish(desk: Desk) -> None:
     events = [Event(f"evt_{path}", DATA_COLLECTED, message(path)) for path in desk.paths]
-    await desk.world.bus.publish(events)
+    await desk.parts.bus.publish(events)
 
 
 def sample(desk: Desk, name: str, **labels: str) -> float:
-    return desk.world.registry.get_sample_value(f"headrace_smap_{name}", labels) or 0.0
+    return desk.parts.registry.get_sample_value(f"headrace_smap_{name}", labels) or 0.0
 
 
 async def test_posts_become_results_with_the_real_modules_in_a_child(embedded: Settings) -> None:
@@ -71,7 +71,7 @@ async def test_what_is_in_the_queue_when_it_stops_is_there_for_the_next(embedded
         async with running(desk):
             pass
         await publish(desk)
-        fresh = Desk(replace(desk.world, registry=type(desk.world.registry)()), desk.paths)
+        fresh = Desk(replace(desk.parts, registry=type(desk.parts.registry)()), desk.paths)
         async with running(fresh):
             await eventually(lambda: _is_done(desk), "the next one finds them", END_S_MAX)
 
@@ -84,7 +84,7 @@ async def test_a_module_that_nobody_knows_is_refused_at_the_start(embedded: Sett
     environment = {**embedded.environment, "SMAP_MODULES": "prepare,psychic"}
     async with open_desk(replace(embedded, environment=environment)) as desk:
         with pytest.raises(CallerError, match="psychic"):
-            AnalyticsService(desk.world)
+            AnalyticsService(desk.parts)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_what_nobody_expected_is_the_fault_of_the_post_that_is_alone_with_
     async with open_desk(embedded) as desk:
         await desk.store(fine=post(), odd=post())
         await desk.seal()
-        handler = desk.handler(blobs=Confused(desk.world.blobs))
+        handler = desk.handler(blobs=Confused(desk.parts.blobs))
         with pytest.raises(KeyError):
             await handler.handle(desk.deliveries())
         # As the consumer does then: each by itself.

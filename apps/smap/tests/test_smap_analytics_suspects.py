@@ -51,8 +51,8 @@ async def desk(embedded: Settings) -> AsyncIterator[Desk]:
 
 def process(desk: Desk) -> Handler:
     """A new life, with a thread for the computing."""
-    world = replace(desk.world, registry=CollectorRegistry())
-    return handler_of(world, Accountant(world), Analysis(Poisonous(), 20.0))
+    parts = replace(desk.parts, registry=CollectorRegistry())
+    return handler_of(parts, Accountant(parts), Analysis(Poisonous(), 20.0))
 
 
 async def lives(desk: Desk, deliveries: list[Delivery], most: int) -> int:
@@ -76,7 +76,7 @@ async def test_a_poison_post_ends_as_an_error_and_its_neighbours_are_done(desk: 
     assert await desk.progress() == ("DONE", 6, 6, 1)
     (letter,) = await desk.letters()
     assert (letter.headers["rule"], letter.headers["attempt"]) == ("worker_lost", str(1 + ATTEMPTS_MAX))
-    charged = await desk.world.database.rows("count_attempts", rows=_names(desk), charge="")
+    charged = await desk.parts.database.rows("count_attempts", rows=_names(desk), charge="")
     assert charged == [(PROJECT, "raw/poison.json", ATTEMPTS_MAX)]
 
 
@@ -92,15 +92,15 @@ async def test_three_poison_posts_charge_no_neighbour(desk: Desk) -> None:
 
 
 async def test_a_batch_that_is_tried_again_in_the_same_life_is_charged_once(desk: Desk) -> None:
-    suspects = Suspects(desk.world.database, "this life")
+    suspects = Suspects(desk.parts.database, "this life")
     posts = read(desk, ["raw/a.json"])
     for _ in range(3):
         await suspects.begin(posts)
-    other = Suspects(desk.world.database, "another life")
+    other = Suspects(desk.parts.database, "another life")
     assert await attempts(desk, other) == {"raw/a.json": 1}
     assert await attempts(desk, suspects) == {"raw/a.json": 0}
     await other.begin(posts)
-    assert await attempts(desk, Suspects(desk.world.database, "a third")) == {"raw/a.json": 2}
+    assert await attempts(desk, Suspects(desk.parts.database, "a third")) == {"raw/a.json": 2}
 
 
 class Waiting:
@@ -119,11 +119,11 @@ async def test_restarts_while_something_is_away_charge_nobody(desk: Desk, away: 
     await desk.store(**good(2))
     await desk.seal()
     for _ in range(2 * ATTEMPTS_MAX):
-        parts = {"blobs": Away(desk.world.blobs, "get"), "ledger": Away(desk.world.ledger, "settle")}
-        world = replace(desk.world, registry=CollectorRegistry(), **{away: parts[away]} if away in parts else {})
+        cut = {"blobs": Away(desk.parts.blobs, "get"), "ledger": Away(desk.parts.ledger, "settle")}
+        parts = replace(desk.parts, registry=CollectorRegistry(), **{away: cut[away]} if away in cut else {})
         analysts = Waiting() if away == "analysts" else ThreadAnalyst(nothing())
         with pytest.raises(Unreachable):
-            handler = handler_of(world, Accountant(world), Analysis(analysts, 20.0))
+            handler = handler_of(parts, Accountant(parts), Analysis(analysts, 20.0))
             await handler.handle(desk.deliveries(deliveries=2))
     await process(desk).handle(desk.deliveries(deliveries=2))
     assert await desk.rules() == {}
@@ -140,9 +140,9 @@ async def test_the_twin_that_takes_nothing_back_blames_a_post_for_restarts(desk:
     await desk.store(**good(1))
     await desk.seal()
     for life in range(ATTEMPTS_MAX):
-        world = replace(desk.world, registry=CollectorRegistry())
-        handler = handler_of(world, Accountant(world), Analysis(Waiting(), 20.0))
-        handler._means = replace(handler._means, suspects=Unforgiving(world.database, f"life {life}"))
+        parts = replace(desk.parts, registry=CollectorRegistry())
+        handler = handler_of(parts, Accountant(parts), Analysis(Waiting(), 20.0))
+        handler._means = replace(handler._means, suspects=Unforgiving(parts.database, f"life {life}"))
         with pytest.raises(Unreachable):
             await handler.handle(desk.deliveries(deliveries=2))
     await process(desk).handle(desk.deliveries(deliveries=2))
@@ -176,7 +176,7 @@ async def test_the_twin_that_charges_nobody_is_killed_for_ever(desk: Desk) -> No
     await desk.seal()
     for _ in range(3 * ATTEMPTS_MAX):
         handler = process(desk)
-        handler._means = replace(handler._means, suspects=Trusting(desk.world.database, "life"))
+        handler._means = replace(handler._means, suspects=Trusting(desk.parts.database, "life"))
         with pytest.raises(Killed):
             await handler.handle(desk.deliveries(deliveries=2))
 
@@ -190,7 +190,7 @@ def _names(desk: Desk) -> list[dict[str, str]]:
 
 
 async def attempts(desk: Desk, suspects: Suspects) -> dict[str, int]:
-    rows = await desk.world.database.rows(
+    rows = await desk.parts.database.rows(
         "count_attempts", rows=[{"project_id": PROJECT, "item": "raw/a.json"}], charge=suspects._charge
     )
     return {item: count for _, item, count in rows}

@@ -15,8 +15,8 @@ from headrace.testing.rig.rabbitmq import RabbitServer
 from headrace.testing.rig.redis import RedisServer
 from headrace.testing.rig.s3 import S3Server
 from headrace.testing.rig.server import Server
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import SEALED
-from headrace_smap.world import World
 
 TORTURE = "HEADRACE_TORTURE" in os.environ
 KEYWORDS = ["a", "b", "c", "d"]
@@ -41,22 +41,22 @@ def kill_and_start(server: Server) -> None:
 async def test_servers_that_are_killed_meanwhile_cost_no_post(
     real_environment: dict[str, str], faults: list[Callable[[], object]]
 ) -> None:
-    async with collecting({**real_environment, **WISHES}) as world:
-        await order(world, "faulty", keywords=KEYWORDS, targets=[{"platform": "tiktok"}])
+    async with collecting({**real_environment, **WISHES}) as parts:
+        await order(parts, "faulty", keywords=KEYWORDS, targets=[{"platform": "tiktok"}])
         whole = POSTS * len(KEYWORDS)
         for number, fault in enumerate(faults, start=1):
-            await reached(world, number * whole // (len(faults) + 2))
+            await reached(parts, number * whole // (len(faults) + 2))
             await asyncio.to_thread(fault)
-        await sealed(world, "faulty")
-        assert {state for _, state, _, _ in await report(world, "faulty")} == {"done"}
-        assert await blobs_count(world, "faulty") == len(await told(world)) == whole
-        assert (await sealed(world, "faulty")).total == whole
+        await sealed(parts, "faulty")
+        assert {state for _, state, _, _ in await report(parts, "faulty")} == {"done"}
+        assert await blobs_count(parts, "faulty") == len(await told(parts)) == whole
+        assert (await sealed(parts, "faulty")).total == whole
 
 
-async def reached(world: World, posts: int) -> None:
+async def reached(parts: SmapParts, posts: int) -> None:
     async def look() -> bool:
-        rows = await world.database.rows("crawl_found", project="faulty")
-        standing = await world.ledger.tally("faulty")
+        rows = await parts.database.rows("crawl_found", project="faulty")
+        standing = await parts.ledger.tally("faulty")
         assert standing is None or standing.status not in SEALED, "it was over before anything went wrong"
         return bool(rows) and rows[0][0] >= posts
 

@@ -16,9 +16,9 @@ from headrace_smap.collector.harvester import Harvester, NobodyListens, TaskHold
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.database import Row, Step
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings
 from headrace_smap.values import Standing
-from headrace_smap.world import World, open_world
 
 # Two tasks that share a post, one with an empty page.
 PAGES = {
@@ -30,8 +30,8 @@ POINTS_MIN = 60
 
 
 @pytest.fixture
-async def world(embedded: Settings) -> AsyncIterator[World]:
-    async with open_world(embedded) as opened:
+async def parts(embedded: Settings) -> AsyncIterator[SmapParts]:
+    async with open_parts(embedded) as opened:
         yield opened
 
 
@@ -44,8 +44,8 @@ def either(request: pytest.FixtureRequest, embedded: Settings) -> Settings:
 
 
 @pytest.fixture
-async def any_world(either: Settings) -> AsyncIterator[World]:
-    async with open_world(either) as opened:
+async def any_parts(either: Settings) -> AsyncIterator[SmapParts]:
+    async with open_parts(either) as opened:
         yield opened
 
 
@@ -53,12 +53,12 @@ def now() -> datetime:
     return datetime(2025, 1, 1, tzinfo=UTC)
 
 
-async def die_everywhere(world: World, kind: type[Harvester]) -> int:
+async def die_everywhere(parts: SmapParts, kind: type[Harvester]) -> int:
     """One project for each point: a first life that ends there, and a second one that does the rest."""
-    lives, point = Lives(world, kind), 0
+    lives, point = Lives(parts, kind), 0
     while True:
         project, fuse = f"project-{kind.__name__}-{point}", Fuse(point)
-        tasks = await planned(world, project, ["a", "b"])
+        tasks = await planned(parts, project, ["a", "b"])
         died = False
         try:
             await lives.life(tasks, PAGES, fuse)
@@ -71,8 +71,8 @@ async def die_everywhere(world: World, kind: type[Harvester]) -> int:
         point += 1
 
 
-async def test_a_crash_at_any_point_loses_and_doubles_nothing(world: World) -> None:
-    assert await die_everywhere(world, Harvester) > POINTS_MIN
+async def test_a_crash_at_any_point_loses_and_doubles_nothing(parts: SmapParts) -> None:
+    assert await die_everywhere(parts, Harvester) > POINTS_MIN
 
 
 class MarksFirst(Harvester):
@@ -80,7 +80,7 @@ class MarksFirst(Harvester):
 
     async def _tell(self, project: str, rows: Iterable[Sequence[str]]) -> None:
         told = list(rows)
-        await self._world.database.rows("crawl_published", project=project, items=[row[0] for row in told])
+        await self._parts.database.rows("crawl_published", project=project, items=[row[0] for row in told])
         await super()._tell(project, told)
 
 
@@ -120,13 +120,13 @@ class MovesOnFirst(Harvester):
 
 
 @pytest.mark.parametrize("twin", [MarksFirst, NamesFirst, ForgetsLeftovers, MovesOnFirst])
-async def test_a_broken_order_is_noticed(world: World, twin: type[Harvester]) -> None:
+async def test_a_broken_order_is_noticed(parts: SmapParts, twin: type[Harvester]) -> None:
     with pytest.raises(AssertionError):
-        await die_everywhere(world, twin)
+        await die_everywhere(parts, twin)
 
 
-async def harvesting(world: World) -> Harvester:
-    return Harvester(world, Accountant(world), now)
+async def harvesting(parts: SmapParts) -> Harvester:
+    return Harvester(parts, Accountant(parts), now)
 
 
 async def begun(harvester: Harvester, task: CrawlTask, fence: int) -> TaskHolding:
@@ -135,25 +135,25 @@ async def begun(harvester: Harvester, task: CrawlTask, fence: int) -> TaskHoldin
     return holding
 
 
-async def found(world: World, project: str) -> int:
-    return int((await world.database.rows("crawl_found", project=project))[0][0])
+async def found(parts: SmapParts, project: str) -> int:
+    return int((await parts.database.rows("crawl_found", project=project))[0][0])
 
 
-async def late_holder(world: World, kind: type[Harvester]) -> None:
-    (task,) = await planned(world, "late", ["a"])
-    harvester = kind(world, Accountant(world), now)
+async def late_holder(parts: SmapParts, kind: type[Harvester]) -> None:
+    (task,) = await planned(parts, "late", ["a"])
+    harvester = kind(parts, Accountant(parts), now)
     late = await begun(harvester, task, 1)
     holder = await begun(harvester, task, 2)
     assert await harvester.store(late, pages_of([["x"], ["y"]])[0]) is None
     assert await harvester.begin(task, 1) is None
     await harvester.end(late, "done")
-    assert await found(world, "late") == 0
+    assert await found(parts, "late") == 0
     assert await harvester.store(holder, pages_of([["x"]])[0]) is not None
-    assert await found(world, "late") == 1
+    assert await found(parts, "late") == 1
 
 
-async def test_a_holder_that_lost_its_claim_is_refused(any_world: World) -> None:
-    await late_holder(any_world, Harvester)
+async def test_a_holder_that_lost_its_claim_is_refused(any_parts: SmapParts) -> None:
+    await late_holder(any_parts, Harvester)
 
 
 class Unfenced(Harvester):
@@ -163,31 +163,31 @@ class Unfenced(Harvester):
         return await super().begin(task, 1)
 
 
-async def test_a_holder_that_nobody_refuses_is_noticed(world: World) -> None:
+async def test_a_holder_that_nobody_refuses_is_noticed(parts: SmapParts) -> None:
     with pytest.raises(AssertionError):
-        await late_holder(world, Unfenced)
+        await late_holder(parts, Unfenced)
 
 
 async def test_the_cap_is_exact_however_many_find_posts_at_once(either: Settings) -> None:
-    async with open_world(replace(either, posts_max=40)) as world:
-        await capped(world, 40)
+    async with open_parts(replace(either, posts_max=40)) as parts:
+        await capped(parts, 40)
 
 
-async def capped(world: World, posts_max: int) -> None:
-    tasks = await planned(world, "capped", [f"k{number}" for number in range(8)])
-    harvester = await harvesting(world)
+async def capped(parts: SmapParts, posts_max: int) -> None:
+    tasks = await planned(parts, "capped", [f"k{number}" for number in range(8)])
+    harvester = await harvesting(parts)
     holdings = await asyncio.gather(*(begun(harvester, task, 1) for task in tasks))
     pages = [pages_of([[f"{task.keyword}-{number}" for number in range(10)]])[0] for task in tasks]
     await asyncio.gather(*(harvester.store(holding, page) for holding, page in zip(holdings, pages, strict=True)))
     await harvester.seal("capped")
     expected = min(posts_max, 80)
-    assert await found(world, "capped") == expected
-    assert len([path async for path in blobs_of(world, "capped")]) == expected
-    assert (await standing_of(world, "capped")).total == expected
+    assert await found(parts, "capped") == expected
+    assert len([path async for path in blobs_of(parts, "capped")]) == expected
+    assert (await standing_of(parts, "capped")).total == expected
 
 
-async def standing_of(world: World, project: str) -> Any:
-    standing = await world.ledger.tally(project)
+async def standing_of(parts: SmapParts, project: str) -> Any:
+    standing = await parts.ledger.tally(project)
     assert standing is not None
     return standing
 
@@ -208,16 +208,16 @@ class Uncapped:
 
 
 async def test_a_cap_that_is_only_looked_at_before_is_noticed(embedded: Settings) -> None:
-    async with open_world(replace(embedded, posts_max=40)) as world:
-        broken = replace(world, database=Uncapped(world.database))
+    async with open_parts(replace(embedded, posts_max=40)) as parts:
+        broken = replace(parts, database=Uncapped(parts.database))
         with pytest.raises(AssertionError):
             await capped(broken, 40)
 
 
 @pytest.mark.parametrize("closing", ["seal", "cancel"])
-async def test_nothing_is_added_to_a_project_that_wants_no_more(any_world: World, closing: str) -> None:
-    (task,) = await planned(any_world, "closed", ["a"])
-    harvester, accountant = await harvesting(any_world), Accountant(any_world)
+async def test_nothing_is_added_to_a_project_that_wants_no_more(any_parts: SmapParts, closing: str) -> None:
+    (task,) = await planned(any_parts, "closed", ["a"])
+    harvester, accountant = await harvesting(any_parts), Accountant(any_parts)
     holding = await begun(harvester, task, 1)
     first, second = pages_of([["x"], ["y"]])
     stored = await harvester.store(holding, first)
@@ -227,50 +227,50 @@ async def test_nothing_is_added_to_a_project_that_wants_no_more(any_world: World
     assert late is not None
     assert not late.open
     await harvester.seal("closed")
-    assert await found(any_world, "closed") == 1
-    assert [path async for path in blobs_of(any_world, "closed")] == ["raw/tiktok/closed/x.json"]
-    assert (await standing_of(any_world, "closed")).total == 1
-    report = await any_world.database.rows("crawl_report", project="closed", after=-1, room=10)
+    assert await found(any_parts, "closed") == 1
+    assert [path async for path in blobs_of(any_parts, "closed")] == ["raw/tiktok/closed/x.json"]
+    assert (await standing_of(any_parts, "closed")).total == 1
+    report = await any_parts.database.rows("crawl_report", project="closed", after=-1, room=10)
     assert report[0][6] == ("cancelled" if closing == "cancel" else "failed")
 
 
-async def test_posts_that_nobody_listens_for_are_told_of_later(world: World) -> None:
-    (task,) = await planned(world, "early", ["a"])
-    await world.engine.bus.unsubscribe("smap.analytics")
-    harvester = await harvesting(world)
+async def test_posts_that_nobody_listens_for_are_told_of_later(parts: SmapParts) -> None:
+    (task,) = await planned(parts, "early", ["a"])
+    await parts.engine.bus.unsubscribe("smap.analytics")
+    harvester = await harvesting(parts)
     holding = await begun(harvester, task, 1)
     with pytest.raises(NobodyListens):
         await harvester.store(holding, pages_of([["x"]])[0])
-    assert len(await unpublished(world.database, "early")) == 1
-    await planned(world, "early", ["a"])
+    assert len(await unpublished(parts.database, "early")) == 1
+    await planned(parts, "early", ["a"])
     await harvester.seal("early")
-    assert await unpublished(world.database, "early") == []
+    assert await unpublished(parts.database, "early") == []
 
 
-async def test_blobs_that_a_lost_holder_left_behind_are_swept_away(any_world: World) -> None:
-    (task,) = await planned(any_world, "swept", ["a"])
-    lives = Lives(any_world)
+async def test_blobs_that_a_lost_holder_left_behind_are_swept_away(any_parts: SmapParts) -> None:
+    (task,) = await planned(any_parts, "swept", ["a"])
+    lives = Lives(any_parts)
     with pytest.raises(Killed):
         # It dies when the blobs of its page are there and nothing else; then the source has another page.
         await lives.life([task], {task.name: pages_of([["gone"]])}, Fuse(8))
-    assert [path async for path in blobs_of(any_world, "swept")] == ["raw/tiktok/swept/gone.json"]
+    assert [path async for path in blobs_of(any_parts, "swept")] == ["raw/tiktok/swept/gone.json"]
     await lives.life([task], {task.name: pages_of([["stays"]])}, Fuse())
     await lives.check("swept", {"raw/tiktok/swept/stays.json"})
 
 
 @pytest.mark.parametrize("cursor", ["x" * 10_001, "nul\x00"])
-async def test_a_cursor_that_cannot_be_kept_is_refused(world: World, cursor: str) -> None:
-    (task,) = await planned(world, "odd", ["a"])
-    harvester = await harvesting(world)
+async def test_a_cursor_that_cannot_be_kept_is_refused(parts: SmapParts, cursor: str) -> None:
+    (task,) = await planned(parts, "odd", ["a"])
+    harvester = await harvesting(parts)
     with pytest.raises(ValueError, match="CURSOR_CHARS_MAX"):
         await harvester.store(await begun(harvester, task, 1), Page([], cursor))
 
 
-async def test_an_error_is_kept_whatever_a_server_has_sent(any_world: World) -> None:
-    (task,) = await planned(any_world, "odd", ["a"])
-    harvester = await harvesting(any_world)
+async def test_an_error_is_kept_whatever_a_server_has_sent(any_parts: SmapParts) -> None:
+    (task,) = await planned(any_parts, "odd", ["a"])
+    harvester = await harvesting(any_parts)
     await harvester.end(await begun(harvester, task, 1), "failed", "\x00\ud800 boom " + "x" * 1_000)
-    ((error,),) = [row[9:] for row in await any_world.database.rows("crawl_report", project="odd", after=-1, room=9)]
+    ((error,),) = [row[9:] for row in await any_parts.database.rows("crawl_report", project="odd", after=-1, room=9)]
     assert error.strip().startswith("boom")
     assert len(error) == 500
 
@@ -290,25 +290,25 @@ class NeverCloses(Harvester):
 
     async def seal(self, project: str) -> None:
         await self.publish(project, None)
-        await self._accountant.seal(project, (await self._world.database.rows("crawl_found", project=project))[0][0])
+        await self._accountant.seal(project, (await self._parts.database.rows("crawl_found", project=project))[0][0])
 
 
-async def late_page(world: World, kind: type[Harvester]) -> None:
-    (task,) = await planned(world, "sealing", ["a"])
-    accountant = LatePage(world)
-    harvester = kind(world, accountant, now)
+async def late_page(parts: SmapParts, kind: type[Harvester]) -> None:
+    (task,) = await planned(parts, "sealing", ["a"])
+    accountant = LatePage(parts)
+    harvester = kind(parts, accountant, now)
     first, second = pages_of([["x"], ["y"]])
     stored = await harvester.store(await begun(harvester, task, 1), first)
     assert stored is not None
     accountant.page = lambda: harvester.store(stored, second)
     await harvester.seal("sealing")
-    assert (await standing_of(world, "sealing")).total == await found(world, "sealing") == 1
+    assert (await standing_of(parts, "sealing")).total == await found(parts, "sealing") == 1
 
 
-async def test_a_page_that_comes_while_the_project_is_sealed_is_refused(any_world: World) -> None:
-    await late_page(any_world, Harvester)
+async def test_a_page_that_comes_while_the_project_is_sealed_is_refused(any_parts: SmapParts) -> None:
+    await late_page(any_parts, Harvester)
 
 
-async def test_a_seal_that_lets_pages_in_is_noticed(world: World) -> None:
+async def test_a_seal_that_lets_pages_in_is_noticed(parts: SmapParts) -> None:
     with pytest.raises(AssertionError):
-        await late_page(world, NeverCloses)
+        await late_page(parts, NeverCloses)

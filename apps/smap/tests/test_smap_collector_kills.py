@@ -16,9 +16,9 @@ from collector_running import LISTENER, blobs_count, order, report, sealed, told
 from waiting import eventually, until
 
 from headrace.ports import Subscription
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import load
 from headrace_smap.values import SEALED
-from headrace_smap.world import World, open_world
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 KEYWORDS = [f"word-{number}" for number in range(6)]
@@ -87,35 +87,35 @@ def collectors(real_environment: dict[str, str], tmp_path: Path) -> Iterator[Col
 async def test_collectors_that_are_killed_and_frozen_lose_and_double_nothing(
     real_environment: dict[str, str], collectors: Collectors
 ) -> None:
-    async with open_world(load({**real_environment, **WISHES})) as world:
-        await world.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
+    async with open_parts(load({**real_environment, **WISHES})) as parts:
+        await parts.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
         for _ in range(2):
             collectors.start()
         await asyncio.to_thread(collectors.wait_ready)
-        await order(world, "killed", keywords=KEYWORDS, targets=[{"platform": "tiktok"}])
+        await order(parts, "killed", keywords=KEYWORDS, targets=[{"platform": "tiktok"}])
         part = POSTS * len(KEYWORDS) // (KILLS + 4)
         for kill in range(1, KILLS + 1):
-            await reached(world, kill * part)
+            await reached(parts, kill * part)
             collectors.kill_one()
             collectors.start()
         await asyncio.to_thread(collectors.wait_ready)
         with collectors.one_frozen():
-            await reached(world, (KILLS + 1) * part)
+            await reached(parts, (KILLS + 1) * part)
             await asyncio.sleep(HOLD_S * 1.5)
-        total = (await sealed(world, "killed", 60.0 * TIMES)).total
-        tasks = await report(world, "killed")
+        total = (await sealed(parts, "killed", 60.0 * TIMES)).total
+        tasks = await report(parts, "killed")
         assert {state for _, state, _, _ in tasks} == {"done"}
         assert sum(posts for _, _, posts, _ in tasks) == total
-        assert await blobs_count(world, "killed") == total
-        assert len(await told(world)) == total
+        assert await blobs_count(parts, "killed") == total
+        assert len(await told(parts)) == total
         assert POSTS * len(KEYWORDS) * 0.8 < total <= POSTS * len(KEYWORDS)
 
 
-async def reached(world: World, posts: int) -> None:
+async def reached(parts: SmapParts, posts: int) -> None:
     """So many posts are found, and the crawl goes on."""
 
     async def look() -> bool:
-        standing = await world.ledger.tally("killed")
+        standing = await parts.ledger.tally("killed")
         assert standing is None or standing.status not in SEALED, "it was over before anybody was killed"
         return standing is not None and standing.total > posts
 

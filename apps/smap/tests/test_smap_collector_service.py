@@ -34,9 +34,9 @@ from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.parts import open_parts
 from headrace_smap.settings import Settings, load
 from headrace_smap.values import CRAWLING, DONE
-from headrace_smap.world import open_world
 
 DAYS = {"date_range": ["2025-01-01", "2025-01-02"]}
 TIKTOK = {"targets": [{"platform": "TIKTOK"}]}
@@ -44,15 +44,15 @@ TIKTOK = {"targets": [{"platform": "TIKTOK"}]}
 
 async def test_what_is_found_is_stored_counted_and_told_exactly(embedded: Settings) -> None:
     crawlers = "*=simulated:posts=45&page=20&overlap=0.2&broken=0.1"
-    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as world:
+    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as parts:
         targets = [{"platform": "TikTok", "url": "..."}, {"platform": "youtube"}]
-        await order(world, "proj_abc", keywords=["VinFast", "VF3"], targets=targets, **DAYS)
-        total = (await sealed(world, "proj_abc")).total
-        events = await told(world)
-        tasks = await report(world, "proj_abc")
+        await order(parts, "proj_abc", keywords=["VinFast", "VF3"], targets=targets, **DAYS)
+        total = (await sealed(parts, "proj_abc")).total
+        events = await told(parts)
+        tasks = await report(parts, "proj_abc")
         assert len(tasks) == 9
         assert {state for _, state, _, _ in tasks} == {"done"}
-        assert sum(posts for _, _, posts, _ in tasks) == total == len(events) == await blobs_count(world, "proj_abc")
+        assert sum(posts for _, _, posts, _ in tasks) == total == len(events) == await blobs_count(parts, "proj_abc")
         assert 300 < total < 405
         path, payload = next(item for item in events.items() if "youtube" in item[0])
         assert (payload["platform"], payload["project_id"]) == ("YOUTUBE", "proj_abc")
@@ -70,20 +70,20 @@ async def test_what_is_found_is_stored_counted_and_told_exactly(embedded: Settin
 )
 async def test_an_order_is_understood_in_every_form(embedded: Settings, body: dict[str, object]) -> None:
     crawlers = "*=simulated:posts=2"
-    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers, SMAP_PLATFORMS="tiktok")) as world:
-        await tell(world, json.dumps(body).encode(), "any")
-        assert (await sealed(world, "p")).total == 2
+    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers, SMAP_PLATFORMS="tiktok")) as parts:
+        await tell(parts, json.dumps(body).encode(), "any")
+        assert (await sealed(parts, "p")).total == 2
 
 
 async def test_garbage_becomes_a_dead_letter_and_holds_up_nobody(embedded: Settings) -> None:
-    async with collecting(environment_of(embedded)) as world:
+    async with collecting(environment_of(embedded)) as parts:
         for number, body in enumerate((b"\xff\xfe", b"[]", b"{}", b'{"payload": {"project_id": 7}}')):
-            await tell(world, body, f"bad-{number}")
-        await order(world, "good", keywords=["x"], **TIKTOK)
-        assert (await sealed(world, "good")).total == 20
+            await tell(parts, body, f"bad-{number}")
+        await order(parts, "good", keywords=["x"], **TIKTOK)
+        assert (await sealed(parts, "good")).total == 20
 
         async def letters() -> list[str] | None:
-            found = [letter.reason for letter in await world.engine.bus.dead("smap.collector")]
+            found = [letter.reason for letter in await parts.engine.bus.dead("smap.collector")]
             return found if len(found) == 4 else None
 
         reasons = await eventually(letters, "four dead letters")
@@ -92,44 +92,44 @@ async def test_garbage_becomes_a_dead_letter_and_holds_up_nobody(embedded: Setti
 
 async def test_an_order_that_comes_again_changes_nothing(embedded: Settings) -> None:
     crawlers = "*=simulated:posts=5"
-    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as world:
-        await order(world, "again", keywords=["x"], **TIKTOK)
-        first = await sealed(world, "again")
+    async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as parts:
+        await order(parts, "again", keywords=["x"], **TIKTOK)
+        first = await sealed(parts, "again")
         for number, words in enumerate((["x"], ["other", "words"])):
             body = {"payload": {"project_id": "again", "keywords": words, **TIKTOK}}
-            await tell(world, json.dumps(body).encode(), f"again-{number}")
-        await order(world, "after", keywords=["x"], **TIKTOK)
-        await sealed(world, "after")
-        assert await world.ledger.tally("again") == first
-        assert [name for name, _, _, _ in await report(world, "again")] == ["tiktok any day x"]
-        assert len(await told(world)) == 10
+            await tell(parts, json.dumps(body).encode(), f"again-{number}")
+        await order(parts, "after", keywords=["x"], **TIKTOK)
+        await sealed(parts, "after")
+        assert await parts.ledger.tally("again") == first
+        assert [name for name, _, _, _ in await report(parts, "again")] == ["tiktok any day x"]
+        assert len(await told(parts)) == 10
 
 
 async def test_an_order_for_a_project_that_is_over_opens_nothing(embedded: Settings) -> None:
-    async with collecting(environment_of(embedded)) as world:
-        await order(world, "over")
-        assert (await sealed(world, "over")).status == DONE
-        await world.ledger.forget("over")
+    async with collecting(environment_of(embedded)) as parts:
+        await order(parts, "over")
+        assert (await sealed(parts, "over")).status == DONE
+        await parts.ledger.forget("over")
         body = {"payload": {"project_id": "over", "keywords": ["x"]}}
-        await tell(world, json.dumps(body).encode(), "again")
-        await order(world, "after", keywords=["x"], **TIKTOK)
-        await sealed(world, "after")
-        assert await world.ledger.tally("over") is None
-        assert await report(world, "over") == []
+        await tell(parts, json.dumps(body).encode(), "again")
+        await order(parts, "after", keywords=["x"], **TIKTOK)
+        await sealed(parts, "after")
+        assert await parts.ledger.tally("over") is None
+        assert await report(parts, "over") == []
 
 
 async def test_a_project_with_nothing_to_crawl_is_finished_at_once(embedded: Settings) -> None:
-    async with collecting(environment_of(embedded)) as world:
-        await order(world, "empty")
-        standing = await sealed(world, "empty")
+    async with collecting(environment_of(embedded)) as parts:
+        await order(parts, "empty")
+        standing = await sealed(parts, "empty")
         assert (standing.status, standing.total) == (DONE, 0)
 
 
 async def test_an_order_that_cannot_be_carried_out_says_why_and_is_finished(embedded: Settings) -> None:
-    async with collecting(environment_of(embedded)) as world:
-        await order(world, "huge", keywords=["x"], date_range=["0001-01-01", "9999-12-31"])
-        assert (await sealed(world, "huge")).status == DONE
-        ((name, state, posts, error),) = await report(world, "huge")
+    async with collecting(environment_of(embedded)) as parts:
+        await order(parts, "huge", keywords=["x"], date_range=["0001-01-01", "9999-12-31"])
+        assert (await sealed(parts, "huge")).status == DONE
+        ((name, state, posts, error),) = await report(parts, "huge")
         assert (name, state, posts) == ("order", "failed", 0)
         assert "DAYS_MAX" in str(error)
 
@@ -144,11 +144,11 @@ async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(emb
         site.pages["/busy"] = answer
         site.pages["/down"] = Reply(status=500)
         wishes = {"SMAP_CRAWL_PRIVATE": "1", "SMAP_CRAWL_INTERVAL_S": "0", "SMAP_CRAWL_ATTEMPTS": "3"}
-        async with collecting(environment_of(embedded, **wishes)) as world:
+        async with collecting(environment_of(embedded, **wishes)) as parts:
             targets = [{"platform": "feed", "url": f"{site.url}/{name}"} for name in ("busy", "down", "gone")]
-            await order(world, "failing", targets=targets)
-            assert (await sealed(world, "failing")).total == 1
-            tasks = await report(world, "failing")
+            await order(parts, "failing", targets=targets)
+            assert (await sealed(parts, "failing")).total == 1
+            tasks = await report(parts, "failing")
             assert [(state, posts) for _, state, posts, _ in tasks] == [("done", 1), ("failed", 0), ("failed", 0)]
             assert "500" in str(tasks[1][3])
             assert "404" in str(tasks[2][3])
@@ -157,87 +157,87 @@ async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(emb
 
 
 async def test_a_feed_that_nobody_gave_an_address_is_a_task_that_failed(embedded: Settings) -> None:
-    async with collecting(environment_of(embedded)) as world:
-        await order(world, "addressless", keywords=["a"], targets=[{"platform": "news"}])
-        assert (await sealed(world, "addressless")).total == 0
-        ((_, state, _, error),) = await report(world, "addressless")
+    async with collecting(environment_of(embedded)) as parts:
+        await order(parts, "addressless", keywords=["a"], targets=[{"platform": "news"}])
+        assert (await sealed(parts, "addressless")).total == 0
+        ((_, state, _, error),) = await report(parts, "addressless")
         assert (state, "SMAP_CRAWLERS='news=feed:https://" in str(error)) == ("failed", True)
 
 
 async def test_the_cap_of_a_project_is_exact(embedded: Settings) -> None:
     wishes = {"SMAP_POSTS_MAX": "37", "SMAP_CRAWLERS": "*=simulated:posts=30&page=7"}
-    async with collecting(environment_of(embedded, **wishes)) as world:
+    async with collecting(environment_of(embedded, **wishes)) as parts:
         for asked, expected in ((None, 37), (100, 37), (11, 11)):
             project = f"capped-{asked}"
-            await order(world, project, keywords=["a", "b", "c"], posts_max=asked, **TIKTOK)
-            assert (await sealed(world, project)).total == expected
-            assert len(await told(world)) == await blobs_count(world, project) == expected
+            await order(parts, project, keywords=["a", "b", "c"], posts_max=asked, **TIKTOK)
+            assert (await sealed(parts, project)).total == expected
+            assert len(await told(parts)) == await blobs_count(parts, project) == expected
 
 
 async def test_a_crawl_of_many_turns_finds_everything_once(embedded: Settings) -> None:
     wishes = {"SMAP_CRAWL_TURN_S": "0", "SMAP_CRAWLERS": "*=simulated:posts=60&page=10"}
-    async with collecting(environment_of(embedded, **wishes)) as world:
-        await order(world, "long", keywords=["a", "b"], **TIKTOK)
-        assert (await sealed(world, "long")).total == len(await told(world)) == 120
+    async with collecting(environment_of(embedded, **wishes)) as parts:
+        await order(parts, "long", keywords=["a", "b"], **TIKTOK)
+        assert (await sealed(parts, "long")).total == len(await told(parts)) == 120
 
 
 async def test_a_cancelled_project_stops_soon_at_what_was_found(embedded: Settings) -> None:
     wishes = {"SMAP_CRAWLERS": "slow=simulated:posts=1000&page=1&latency=600,*=simulated:posts=4&page=1"}
-    async with collecting(environment_of(embedded, **wishes)) as world:
-        await order(world, "cancelled", keywords=["a"], targets=[{"platform": "slow"}, {"platform": "tiktok"}])
+    async with collecting(environment_of(embedded, **wishes)) as parts:
+        await order(parts, "cancelled", keywords=["a"], targets=[{"platform": "slow"}, {"platform": "tiktok"}])
 
         async def four() -> bool:
-            standing = await world.ledger.tally("cancelled")
+            standing = await parts.ledger.tally("cancelled")
             return standing is not None and (standing.status, standing.total) == (CRAWLING, 5)
 
         await eventually(four, "four posts are found, and the total is one ahead")
-        assert await Accountant(world).cancel("cancelled")
+        assert await Accountant(parts).cancel("cancelled")
 
         async def ended() -> bool:
-            return {state for _, state, _, _ in await report(world, "cancelled")} == {"done", "cancelled"}
+            return {state for _, state, _, _ in await report(parts, "cancelled")} == {"done", "cancelled"}
 
         await eventually(ended, "the slow task ends", 10)
-        assert (await sealed(world, "cancelled")).total == len(await told(world)) == 4
+        assert (await sealed(parts, "cancelled")).total == len(await told(parts)) == 4
 
 
 async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedded: Settings) -> None:
     crawlers = "*=simulated:posts=60&page=3&latency=0.02"
     settings = load(environment_of(embedded, SMAP_CRAWLERS=crawlers))
-    async with open_world(settings) as world:
-        async with running(world):
-            await order(world, "handed", keywords=["a", "b"], **TIKTOK)
+    async with open_parts(settings) as parts:
+        async with running(parts):
+            await order(parts, "handed", keywords=["a", "b"], **TIKTOK)
 
             async def begun() -> bool:
-                standing = await world.ledger.tally("handed")
+                standing = await parts.ledger.tally("handed")
                 return standing is not None and standing.total > 10
 
             await eventually(begun, "some posts are found")
-        assert (await Accountant(world).progress("handed") or {})["status"] == CRAWLING
-    async with open_world(settings) as world, running(world):
-        assert (await sealed(world, "handed")).total == len(await told(world)) == 120
-        assert {state for _, state, _, _ in await report(world, "handed")} == {"done"}
+        assert (await Accountant(parts).progress("handed") or {})["status"] == CRAWLING
+    async with open_parts(settings) as parts, running(parts):
+        assert (await sealed(parts, "handed")).total == len(await told(parts)) == 120
+        assert {state for _, state, _, _ in await report(parts, "handed")} == {"done"}
 
 
 async def test_posts_wait_until_somebody_listens(embedded: Settings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
-    async with open_world(settings) as world, running(world):
-        await world.engine.bus.unsubscribe("smap.analytics")
-        await order(world, "early", keywords=["a"], **TIKTOK)
+    async with open_parts(settings) as parts, running(parts):
+        await parts.engine.bus.unsubscribe("smap.analytics")
+        await order(parts, "early", keywords=["a"], **TIKTOK)
 
         async def stored() -> bool:
-            return await blobs_count(world, "early") == 3
+            return await blobs_count(parts, "early") == 3
 
         await eventually(stored, "three posts are stored")
-        assert (await Accountant(world).progress("early") or {})["status"] == CRAWLING
-        await world.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
-        assert (await sealed(world, "early")).total == len(await told(world)) == 3
+        assert (await Accountant(parts).progress("early") or {})["status"] == CRAWLING
+        await parts.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
+        assert (await sealed(parts, "early")).total == len(await told(parts)) == 3
 
 
 async def test_the_tasks_of_a_project_are_told_over_http(embedded: Settings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
-    async with open_world(settings) as world, running(world) as service:
-        await order(world, "asked", keywords=["a", "b"], **TIKTOK)
-        await sealed(world, "asked")
+    async with open_parts(settings) as parts, running(parts) as service:
+        await order(parts, "asked", keywords=["a", "b"], **TIKTOK)
+        await sealed(parts, "asked")
         app = application(Options("collector"), service.routes())
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
@@ -262,25 +262,25 @@ class Unlucky(Crawl):
 
 async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: Settings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
-    async with open_world(settings) as world:
-        await world.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
-        wishes, accountant = read_wishes(settings.environment), Accountant(world)
-        harvester = Harvester(world, accountant, lambda: datetime.now(UTC))
-        crawl = Unlucky(harvester, Crawlers(wishes), Halts(world.database), wishes)
-        flow = collect_flow(crawl, world.engine, lanes=2)
+    async with open_parts(settings) as parts:
+        await parts.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
+        wishes, accountant = read_wishes(settings.environment), Accountant(parts)
+        harvester = Harvester(parts, accountant, lambda: datetime.now(UTC))
+        crawl = Unlucky(harvester, Crawlers(wishes), Halts(parts.database), wishes)
+        flow = collect_flow(crawl, parts.engine, lanes=2)
         body = json.dumps({"project_id": "unlucky", "keywords": ["a", "b", "c"], **TIKTOK}).encode()
-        async with world.engine.worker(flow):
+        async with parts.engine.worker(flow):
             delivery = Delivery("smap.collector", 1, 1, Event("e", "project.created", body))
-            await Orders(world, accountant, ()).handle([delivery], flow, lambda: datetime.now(UTC))
-            assert (await sealed(world, "unlucky")).total == len(await told(world)) == 9
-        assert {state for _, state, _, _ in await report(world, "unlucky")} == {"done"}
+            await Orders(parts, accountant, ()).handle([delivery], flow, lambda: datetime.now(UTC))
+            assert (await sealed(parts, "unlucky")).total == len(await told(parts)) == 9
+        assert {state for _, state, _, _ in await report(parts, "unlucky")} == {"done"}
 
 
 async def test_two_instances_share_a_project(embedded: Settings) -> None:
     environment = environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=40&page=5&latency=0.005")
-    async with collecting(environment) as world, collecting(environment):
+    async with collecting(environment) as parts, collecting(environment):
         words = [f"k{number}" for number in range(6)]
-        await asyncio.gather(*(order(world, f"shared-{number}", keywords=words, **TIKTOK) for number in range(3)))
-        totals = [(await sealed(world, f"shared-{number}")).total for number in range(3)]
+        await asyncio.gather(*(order(parts, f"shared-{number}", keywords=words, **TIKTOK) for number in range(3)))
+        totals = [(await sealed(parts, f"shared-{number}")).total for number in range(3)]
         assert totals == [240, 240, 240]
-        assert len(await told(world)) == 720
+        assert len(await told(parts)) == 720

@@ -15,9 +15,9 @@ import pytest
 from smap_processes import Running, Town, town
 from waiting import until
 
+from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.settings import Settings
-from headrace_smap.world import open_world
 
 ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -142,12 +142,12 @@ def test_what_cannot_be_cancelled_or_tried_again_stays_as_it_is(
     working("seal", finished)
 
     async def every_hour() -> None:
-        async with open_world(embedded) as world:
-            await desk_of(world).recrawls.set(finished, 3_600)
+        async with open_parts(embedded) as parts:
+            await desk_of(parts).recrawls.set(finished, 3_600)
 
     async def planned() -> bool:
-        async with open_world(embedded) as world:
-            return await desk_of(world).recrawls.get(finished) is not None
+        async with open_parts(embedded) as parts:
+            return await desk_of(parts).recrawls.get(finished) is not None
 
     asyncio.run(every_hour())
     code, _ = failing("cancel", finished, **here)

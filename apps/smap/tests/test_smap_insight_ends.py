@@ -18,8 +18,8 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.completions import Completions
 from headrace_smap.insight.notices import ROOM, Notifier
 from headrace_smap.insight.service import InsightService
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings
-from headrace_smap.world import World, open_world
 
 WEBHOOK = {"SMAP_WEBHOOK_SECRET": f"whsec_{base64.b64encode(b'k' * 24).decode()}"}
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -29,7 +29,7 @@ NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 class Office:
     """An insight service that tells by webhook, and what the receiver got."""
 
-    world: World
+    parts: SmapParts
     notifier: Notifier
     hook: Receiver
 
@@ -54,8 +54,8 @@ async def office(request: pytest.FixtureRequest, embedded: Settings, hook: Recei
     settings = replace(embedded, environment={**embedded.environment, **WEBHOOK, "SMAP_WEBHOOK_URL": hook.url})
     if request.param == "postgres":
         settings = replace(settings, pg_dsn=request.getfixturevalue("postgres_database"))
-    async with open_world(settings) as world:
-        yield Office(world, InsightService(world).notifier, hook)
+    async with open_parts(settings) as parts:
+        yield Office(parts, InsightService(parts).notifier, hook)
 
 
 def completed(project: str, **fields: object) -> Delivery:
@@ -70,7 +70,7 @@ def ends(first: int, last: int, ok: bool = True) -> list[ItemEnd]:
 
 async def open_crawl(office: Office) -> Accountant:
     """Our crawl goes on: 30 were found by now, and 5 have ended."""
-    accountant = Accountant(office.world)
+    accountant = Accountant(office.parts)
     await accountant.open("p")
     await accountant.expect("p", 30)
     await accountant.settle(ends(0, 5))
@@ -78,7 +78,7 @@ async def open_crawl(office: Office) -> Accountant:
 
 
 async def state(office: Office, project: str) -> tuple[str, int]:
-    ((_, _, state, attempts, _, _),) = await office.world.database.rows("notice_list", project=project)
+    ((_, _, state, attempts, _, _),) = await office.parts.database.rows("notice_list", project=project)
     return state, attempts
 
 
@@ -99,14 +99,14 @@ async def test_an_end_that_was_announced_too_early_is_told_when_it_comes(office:
 
 async def test_ends_that_are_none_yet_do_not_keep_others_waiting(office: Office) -> None:
     for number in range(ROOM + 1):
-        await office.world.database.rows("truth_open", project=f"open {number}", now=NOW)
+        await office.parts.database.rows("truth_open", project=f"open {number}", now=NOW)
         assert await office.hear(f"open {number}") == 0
     assert await office.hear("foreign") == 1
     assert [data["project_id"] for data in office.told] == ["foreign"]
 
 
 async def test_a_project_that_we_do_not_know_is_told_at_once_as_it_was_announced(office: Office) -> None:
-    await Completions(office.world.database).handle([completed("flat")])
+    await Completions(office.parts.database).handle([completed("flat")])
     assert await office.hear("flat", total=8, done=7, errors=3) == 1
     assert await office.hear("wrapped", payload={"project_id": "wrapped", "total": 0, "done": 0, "errors": 0}) == 1
     assert office.told == [
@@ -127,7 +127,7 @@ async def test_a_project_that_we_do_not_know_is_told_at_once_as_it_was_announced
     ],
 )
 async def test_counts_that_nobody_knows_are_not_told(office: Office, fields: dict[str, object]) -> None:
-    await Completions(office.world.database).handle([completed("p")])
+    await Completions(office.parts.database).handle([completed("p")])
     assert await office.hear("p", **fields) == 1
     assert office.told == [{"project_id": "p", "report_url": ""}]
 
@@ -137,8 +137,8 @@ async def test_mail_and_zalo_tell_an_end_without_counts(
 ) -> None:
     mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
     zalo = {"SMAP_ZALO_USER_ID": "1", "SMAP_ZALO_ACCESS_TOKEN": "t", "SMAP_ZALO_API_URL": hook.url}
-    async with open_world(replace(embedded, environment={**embedded.environment, **mail, **zalo})) as world:
-        notifier = InsightService(world).notifier
+    async with open_parts(replace(embedded, environment={**embedded.environment, **mail, **zalo})) as parts:
+        notifier = InsightService(parts).notifier
         await notifier.handle([completed("p")])
         assert await notifier.send_due() == 2
     (letter,), (message,) = smtp_inbox.messages(), hook.got
@@ -150,7 +150,7 @@ async def test_mail_and_zalo_tell_an_end_without_counts(
 async def test_nobody_is_told_of_what_was_cancelled_or_deleted_before_its_end(office: Office) -> None:
     accountant = await open_crawl(office)
     assert await accountant.cancel("p")
-    await office.world.database.rows("truth_open", project="gone", now=NOW)
+    await office.parts.database.rows("truth_open", project="gone", now=NOW)
     await accountant.forget("gone")
     for project in ("p", "gone"):
         await office.hear(project)

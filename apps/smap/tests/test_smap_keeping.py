@@ -20,8 +20,8 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings, load
-from headrace_smap.world import World, open_world
 
 P = "proj_abc"
 HASH = f"smap:proj:{P}"
@@ -40,26 +40,26 @@ def settings(environment: dict[str, str]) -> Settings:
 
 
 @asynccontextmanager
-async def witnessed(settings: Settings) -> AsyncIterator[tuple[World, redis.asyncio.Redis]]:
+async def witnessed(settings: Settings) -> AsyncIterator[tuple[SmapParts, redis.asyncio.Redis]]:
     """A world where somebody hears of every end, and the hash as a foreign service has it."""
     client = redis.asyncio.Redis.from_url(settings.redis_url, decode_responses=True)
-    async with open_world(settings) as world:
-        await world.bus.subscribe(Subscription("witness", (JOB_COMPLETED,)))
-        yield world, client
+    async with open_parts(settings) as parts:
+        await parts.bus.subscribe(Subscription("witness", (JOB_COMPLETED,)))
+        yield parts, client
     await client.aclose()
 
 
-async def told(world: World) -> list[str]:
-    return [each.event.event_id for each in (await world.bus.receive("witness", "w", 100, 60)).deliveries]
+async def told(parts: SmapParts) -> list[str]:
+    return [each.event.event_id for each in (await parts.bus.receive("witness", "w", 100, 60)).deliveries]
 
 
-async def truth_of(world: World) -> Truth:
-    return (await look(world.database, [P]))[0]
+async def truth_of(parts: SmapParts) -> Truth:
+    return (await look(parts.database, [P]))[0]
 
 
-async def all_counted_by_others(world: World, client: redis.asyncio.Redis) -> None:
+async def all_counted_by_others(parts: SmapParts, client: redis.asyncio.Redis) -> None:
     """Foreign workers who mind §4.1 count the last post in CRAWLING and say nothing; then our collector seals."""
-    collector = Accountant(world)
+    collector = Accountant(parts)
     await collector.open(P)
     await collector.expect(P, 3)
     await client.hincrby(HASH, "done", 3)
@@ -69,15 +69,15 @@ async def all_counted_by_others(world: World, client: redis.asyncio.Redis) -> No
 async def test_an_end_that_the_seal_of_our_collector_reached_is_told_without_analytics_of_ours(
     environment: dict[str, str], settings: Settings, tmp_path: Path
 ) -> None:
-    async with witnessed(settings) as (world, client):
-        await all_counted_by_others(world, client)
-        assert await told(world) == []
+    async with witnessed(settings) as (parts, client):
+        await all_counted_by_others(parts, client)
+        assert await told(parts) == []
         with town(environment, tmp_path) as place:
             place.ours("insight")
             heard: list[str] = []
 
             async def hears() -> bool:
-                heard.extend(await told(world))
+                heard.extend(await told(parts))
                 return bool(heard)
 
             await eventually(hears, "the end is told", TOLD_S_MAX)
@@ -85,15 +85,15 @@ async def test_an_end_that_the_seal_of_our_collector_reached_is_told_without_ana
 
 
 async def test_an_end_that_foreign_analytics_reached_and_told_is_kept(settings: Settings) -> None:
-    async with witnessed(settings) as (world, client), keeping(world, asyncio.Event()):
-        collector = Accountant(world)
+    async with witnessed(settings) as (parts, client), keeping(parts, asyncio.Event()):
+        collector = Accountant(parts)
         await collector.open(P)
         await collector.expect(P, 2)
         await collector.seal(P, 2)
         await client.hset(HASH, mapping={"done": 2, "errors": 1, "status": "DONE"})
 
         async def finished() -> bool:
-            return (await truth_of(world)).announced_at is not None
+            return (await truth_of(parts)).announced_at is not None
 
         await eventually(finished, "there is a finish row", TOLD_S_MAX)
         await client.flushdb()
@@ -103,10 +103,10 @@ async def test_an_end_that_foreign_analytics_reached_and_told_is_kept(settings: 
 
 async def test_without_keeping_nobody_tells(settings: Settings) -> None:
     """The twin: a process of ours that only has its service."""
-    async with witnessed(settings) as (world, client):
-        await all_counted_by_others(world, client)
-        truth = await truth_of(world)
-        assert (truth.finished_at is not None, truth.announced_at, await told(world)) == (True, None, [])
+    async with witnessed(settings) as (parts, client):
+        await all_counted_by_others(parts, client)
+        truth = await truth_of(parts)
+        assert (truth.finished_at is not None, truth.announced_at, await told(parts)) == (True, None, [])
 
 
 class Cut:
@@ -117,11 +117,11 @@ class Cut:
 
 
 async def test_it_is_stopped_with_its_block_and_begins_again_after_a_failure(settings: Settings) -> None:
-    async with witnessed(settings) as (world, _):
+    async with witnessed(settings) as (parts, _):
         with pytest.raises(Unreachable):
-            async with keeping(replace(world, bus=Cut()), asyncio.Event()):  # type: ignore[arg-type]
+            async with keeping(replace(parts, bus=Cut()), asyncio.Event()):  # type: ignore[arg-type]
                 raise AssertionError("it cannot have begun")
         stop = asyncio.Event()
-        async with asyncio.timeout(TOLD_S_MAX), keeping(world, stop):
+        async with asyncio.timeout(TOLD_S_MAX), keeping(parts, stop):
             pass
         assert stop.is_set()

@@ -20,8 +20,8 @@ from headrace_smap.count.keeper import keeping
 from headrace_smap.frame import NAME, NAMES, service_of
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.report_content import gather
+from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import Settings
-from headrace_smap.world import World, open_world
 
 ORDER = {"id": "p", "keywords": ["VinFast"], "date_range": ["2025-01-01", "2025-01-02"]}
 
@@ -35,39 +35,39 @@ def on_15(shared_servers: SharedServers, embedded: Settings) -> Iterator[Setting
 
 
 @asynccontextmanager
-async def all_four(settings: Settings) -> AsyncIterator[tuple[World, str]]:
+async def all_four(settings: Settings) -> AsyncIterator[tuple[SmapParts, str]]:
     """The services in this process, and where the project service is."""
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
-        world = await stack.enter_async_context(open_world(settings))
-        await stack.enter_async_context(keeping(world, stop))
-        served = [serving(service_of(name, world), world.settings, stop, NAME) for name in NAMES]
+        parts = await stack.enter_async_context(open_parts(settings))
+        await stack.enter_async_context(keeping(parts, stop))
+        served = [serving(service_of(name, parts), parts.settings, stop, NAME) for name in NAMES]
         urls = [(await stack.enter_async_context(one)).url for one in served]
-        yield world, urls[0]
+        yield parts, urls[0]
 
 
 async def test_postgres_15_takes_it_all(on_15: Settings) -> None:
-    async with all_four(on_15) as (world, url), httpx.AsyncClient(trust_env=False) as client:
+    async with all_four(on_15) as (parts, url), httpx.AsyncClient(trust_env=False) as client:
         assert (await client.post(f"{url}/projects", json=ORDER)).is_success
 
         async def announced() -> bool:
-            rows = await world.database.rows("notice_counts", project="p")
+            rows = await parts.database.rows("notice_counts", project="p")
             return bool(rows and rows[0][3])
 
         await eventually(announced, "the project is finished", 30)
-        report = await gather(world.database, "p")
+        report = await gather(parts.database, "p")
         assert report is not None
         assert (report.total, report.posts) == (30, 30 - report.errors)
         assert (await client.post(f"{url}/projects/p/retry")).json()["retried"] == report.errors > 0
         for form in ("csv", "parquet"):
             assert (await client.get(f"{url}/projects/p/export", params={"format": form})).is_success
         assert (await client.post(f"{url}/projects/p/recrawl", json={"every_hours": 6})).is_success
-        assert (await rerun(world, "p")).kept == 0
-        await Aggregator(world.database).rebuild("p")
+        assert (await rerun(parts, "p")).kept == 0
+        await Aggregator(parts.database).rebuild("p")
         assert (await client.delete(f"{url}/projects/p")).status_code == 204
         assert (await client.get(f"{url}/projects/p")).status_code == 404
 
         async def swept() -> bool:
-            return bool((await world.database.rows("deletion_read", project="p"))[0][1])
+            return bool((await parts.database.rows("deletion_read", project="p"))[0][1])
 
         await eventually(swept, "the running service swept it", 20)

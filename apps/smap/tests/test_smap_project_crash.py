@@ -18,13 +18,13 @@ from smap_office import EXAMPLE, Office, open_office
 
 from headrace.http import Options, application
 from headrace.ports import Event
+from headrace_smap.parts import SmapParts
 from headrace_smap.project.announcer import Announcer
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.routes import project_routes
 from headrace_smap.settings import Settings
-from headrace_smap.world import World
 
 Equip = Callable[[ProjectOperations], ProjectOperations]
 
@@ -44,7 +44,7 @@ class Processes:
 
     async def order(self, name: str, fate: Fate | None = None) -> httpx.Response:
         """A new process answers the order and tells what it has to tell, if it lives."""
-        self.desk = self.equip(desk_of(mortal(self.office.world, fate or unharmed()), self.office.calendar, HOLD_S))
+        self.desk = self.equip(desk_of(mortal(self.office.parts, fate or unharmed()), self.office.calendar, HOLD_S))
         order, key = {**EXAMPLE, "name": name}, {"Idempotency-Key": name}
         answer = await self.client.post("/projects", json=order, headers=key)
         await self.desk.relay.relay()
@@ -107,7 +107,7 @@ class WithoutOutbox(Creator):
 
 async def test_without_the_outbox_the_event_would_be_lost(embedded: Settings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
-        return replace(desk, creator=WithoutOutbox(desk.world, desk.accountant))
+        return replace(desk, creator=WithoutOutbox(desk.parts, desk.accountant))
 
     with pytest.raises(AssertionError):
         await every_death(embedded, equip)
@@ -125,7 +125,7 @@ class WithoutSeed(Creator):
 
 async def test_without_the_seed_a_project_would_be_doubled(embedded: Settings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
-        return replace(desk, creator=WithoutSeed(desk.world, desk.accountant))
+        return replace(desk, creator=WithoutSeed(desk.parts, desk.accountant))
 
     with pytest.raises(AssertionError):
         await every_death(embedded, equip)
@@ -134,13 +134,13 @@ async def test_without_the_seed_a_project_would_be_doubled(embedded: Settings) -
 class Accounts:
     """A bus that looks for the account of every project that it hears of."""
 
-    def __init__(self, world: World) -> None:
-        self._world, self.found = world, list[bool]()
+    def __init__(self, parts: SmapParts) -> None:
+        self._parts, self.found = parts, list[bool]()
 
     async def publish(self, events: Sequence[Event]) -> list[bool]:
         for event in events:
-            self.found.append(await self._world.ledger.tally(event.key) is not None)
-        return await self._world.bus.publish(events)
+            self.found.append(await self._parts.ledger.tally(event.key) is not None)
+        return await self._parts.bus.publish(events)
 
 
 class KilledAfterCommit(Creator):
@@ -162,8 +162,8 @@ async def test_whoever_hears_of_a_project_finds_its_account(
 ) -> None:
     async with open_office(embedded) as office:
         with pytest.raises(Killed):
-            await KilledAfterCommit(office.world, office.desk.accountant).create("p1", AcceptedOrder(["a"], [], []))
-        bus: Any = Accounts(office.world)
-        world = replace(office.world, bus=bus, registry=CollectorRegistry())
-        assert await announcer(world, office.desk.accountant).relay() == 1
+            await KilledAfterCommit(office.parts, office.desk.accountant).create("p1", AcceptedOrder(["a"], [], []))
+        bus: Any = Accounts(office.parts)
+        parts = replace(office.parts, bus=bus, registry=CollectorRegistry())
+        assert await announcer(parts, office.desk.accountant).relay() == 1
         assert bus.found == found

@@ -26,7 +26,7 @@ async def office(embedded: Settings) -> AsyncIterator[Office]:
 
 async def dies(office: Office, work: Work, fate: Fate) -> bool:
     try:
-        await work(desk_of(mortal(office.world, fate), office.calendar, HOLD_S))
+        await work(desk_of(mortal(office.parts, fate), office.calendar, HOLD_S))
     except Killed:
         return True
     return False
@@ -35,7 +35,7 @@ async def dies(office: Office, work: Work, fate: Fate) -> bool:
 async def healed(office: Office, work: Work) -> object:
     """What a new process makes of it, when the holds of the dead have passed."""
     office.calendar.advance(minutes=2)
-    return await work(desk_of(mortal(office.world, unharmed()), office.calendar, HOLD_S))
+    return await work(desk_of(mortal(office.parts, unharmed()), office.calendar, HOLD_S))
 
 
 async def test_a_retry_tells_every_failed_post_under_one_id(office: Office) -> None:
@@ -69,7 +69,7 @@ async def test_a_due_time_is_fired_once_and_told(office: Office) -> None:
         await office.desk.relay.relay()
         await office.events()
         await office.desk.recrawls.set(parent, 3_600)
-        view = await office.world.engine.schedules.get(schedule_name(parent))
+        view = await office.parts.engine.schedules.get(schedule_name(parent))
         assert view is not None
         office.calendar.advance(hours=1)
         job, due = Recrawl(parent, view.schedule.timetable), office.calendar.now
@@ -95,7 +95,7 @@ async def test_a_deletion_leaves_nothing_behind(office: Office) -> None:
         project = await office.make()
         paths = [blob_path("tiktok", project, name) for name in ("a", "b")]
         for path in paths:
-            await office.world.blobs.put(path, b"{}")
+            await office.parts.blobs.put(path, b"{}")
         await office.crawl(project, paths)
         await office.analyse(project, paths)
 
@@ -106,10 +106,10 @@ async def test_a_deletion_leaves_nothing_behind(office: Office) -> None:
 
         died = await dies(office, work, fate)
         await healed(office, work)
-        assert [path async for path in office.world.blobs.list("raw")] == []
-        assert await office.world.database.rows("deletion_paths", project=project, room=9) == []
+        assert [path async for path in office.parts.blobs.list("raw")] == []
+        assert await office.parts.database.rows("deletion_paths", project=project, room=9) == []
         assert await office.desk.accountant.progress(project) is None
-        assert await office.world.ledger.tally(project) is None
+        assert await office.parts.ledger.tally(project) is None
         if not died:
             assert deaths >= 12
             return

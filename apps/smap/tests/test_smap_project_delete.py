@@ -41,7 +41,7 @@ async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
         {"project_id": project, "item": path, "platform": "tiktok", "sentiment": "neutral", "risk": "LOW"}
         for path in found
     ]
-    await office.world.database.transact(
+    await office.parts.database.transact(
         ("crawl_plan", {"project": project, "rows": crawled, "now": now}),
         ("begin_attempts", {"rows": told[:1], "charge": "c", "now": now}),
         ("aggregate_add", {"rows": told}),
@@ -51,12 +51,12 @@ async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
     await office.client.post(f"/projects/{project}/recrawl", json={"every_hours": 1})
     await office.desk.retrier.retry(project, "seed")
     for path in found:
-        await office.world.blobs.put(path, b"{}")
+        await office.parts.blobs.put(path, b"{}")
 
 
 async def left(office: Office, project: str) -> dict[str, int]:
     """Rows that name the project, by table."""
-    path = office.world.settings.home / "smap.db"
+    path = office.parts.settings.home / "smap.db"
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     found = {}
     for table in TABLES:
@@ -70,7 +70,7 @@ async def left(office: Office, project: str) -> dict[str, int]:
 
 async def has_blob(office: Office, path: str) -> bool:
     try:
-        await office.world.blobs.get(path, 100)
+        await office.parts.blobs.get(path, 100)
     except NotFound:
         return False
     return True
@@ -82,7 +82,7 @@ async def test_everything_of_a_project_goes_and_of_others_stays(office: Office) 
     await filled(office, gone, [*own, "raw/shared.json"])
     await filled(office, kept, ["raw/other.json", "raw/shared.json"])
     stray = blob_path("tiktok", gone, "never-written-down")
-    await office.world.blobs.put(stray, b"{}")
+    await office.parts.blobs.put(stray, b"{}")
     before = await left(office, kept)
     assert set(before) | {"smap_found"} == set(TABLES)
     assert (await office.client.delete(f"/projects/{gone}")).status_code == 204
@@ -92,7 +92,7 @@ async def test_everything_of_a_project_goes_and_of_others_stays(office: Office) 
     assert await office.desk.deleter.sweep()
     assert await left(office, gone) == {}
     assert [await has_blob(office, path) for path in (*own, stray)] == [False] * 6
-    assert await office.world.ledger.tally(gone) is None
+    assert await office.parts.ledger.tally(gone) is None
     assert await left(office, kept) == before
     # Of the one that is kept: that it was made, and a post that is tried again.
     await office.events()
@@ -123,7 +123,7 @@ async def test_what_comes_late_is_swept_too(office: Office) -> None:
         office.calendar.advance(seconds=delay_s + 1)
         assert await office.desk.deleter.sweep()
         assert await left(office, project) == {}
-        assert await office.world.ledger.tally(project) is None
+        assert await office.parts.ledger.tally(project) is None
     office.calendar.advance(days=30)
     assert not await office.desk.deleter.sweep()
 
@@ -149,7 +149,7 @@ async def test_a_sweep_that_was_cut_goes_on_by_whoever_comes_next(office: Office
     paths = [f"raw/{number}.json" for number in range(10)]
     await filled(office, project, paths)
     await office.client.delete(f"/projects/{project}")
-    broken = replace(office.world, blobs=Cut(office.world.blobs, 4))  # type: ignore[arg-type]
+    broken = replace(office.parts, blobs=Cut(office.parts.blobs, 4))  # type: ignore[arg-type]
     with pytest.raises(Unreachable):
         await Deleter(broken, office.desk.accountant, office.calendar).sweep()
     assert sum([await has_blob(office, path) for path in paths]) == 6
@@ -166,7 +166,7 @@ async def test_a_project_that_cannot_be_swept_keeps_no_other_waiting(office: Off
     await filled(office, second, ["raw/a.json", "raw/b.json"])
     for project in (first, second):
         await office.client.delete(f"/projects/{project}")
-    broken = replace(office.world, blobs=Cut(office.world.blobs, 4))  # type: ignore[arg-type]
+    broken = replace(office.parts, blobs=Cut(office.parts.blobs, 4))  # type: ignore[arg-type]
     deleter = Deleter(broken, office.desk.accountant, office.calendar)
     for _ in range(3):
         with pytest.raises(Unreachable):
@@ -177,7 +177,7 @@ async def test_a_project_that_cannot_be_swept_keeps_no_other_waiting(office: Off
 
 async def test_a_name_that_is_no_path_is_no_blob(office: Office) -> None:
     project = await office.make()
-    outside = office.world.settings.home / "keep.json"
+    outside = office.parts.settings.home / "keep.json"
     outside.write_text("{}")
     await office.desk.accountant.settle([ItemEnd(project, "../keep.json"), ItemEnd(project, "message:1", False)])
     await office.client.delete(f"/projects/{project}")

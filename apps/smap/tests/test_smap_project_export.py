@@ -111,7 +111,7 @@ async def test_a_form_is_known_however_it_is_typed(form: str, office: Office) ->
 async def peak_of(office: Office, project: str, form: str) -> int:
     tracemalloc.start()
     try:
-        async for _ in FORMS[form].pieces(office.world.database, project):
+        async for _ in FORMS[form].pieces(office.parts.database, project):
             pass
         return tracemalloc.get_traced_memory()[1]
     finally:

@@ -53,7 +53,7 @@ async def test_a_report_is_among_the_links_if_its_address_is_known(embedded: Set
         for links in await answered(office):
             assert set(links) == {*OWN, "report"}
             assert links["report"] == ADDRESS.replace("{project}", "mine")
-        reader = LinkedReader(office.desk, Links(office.world.settings.report_url))
+        reader = LinkedReader(office.desk, Links(office.parts.settings.report_url))
         stream = watch_newest(reader, "")
         assert "insight.example/projects/mine/report" in (await anext(stream)).data
         await stream.aclose()

@@ -110,7 +110,7 @@ async def test_an_id_of_the_clients_own_is_kept_and_not_given_twice(office: Offi
 
 async def test_a_project_of_a_foreign_service_is_not_taken_over(office: Office) -> None:
     now = office.calendar.now
-    await office.world.database.transact(
+    await office.parts.database.transact(
         ("order_insert", _row("foreign", "digest", now)),
         ("order_project", _row("foreign", "digest", now)),
         ("deletion_order", {"project": "foreign"}),

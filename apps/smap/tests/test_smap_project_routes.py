@@ -68,7 +68,7 @@ async def test_what_the_ledger_has_forgotten_is_shown_from_the_database(office: 
     project = await office.make()
     await office.crawl(project, ["raw/a.json"], ["raw/b.json"])
     before = (await office.client.get("/projects")).json()
-    await office.world.ledger.forget(project)
+    await office.parts.ledger.forget(project)
     assert (await office.client.get("/projects")).json() == before
     assert (await office.client.get(f"/projects/{project}/progress")).json()["percent"] == 100.0
 
@@ -179,7 +179,7 @@ async def test_crawl_tasks_that_failed_are_not_hidden_behind_a_hundred_percent(o
         {**task, "task": str(number), "position": number, "state": state, "error": "404"}
         for number, state in enumerate(("failed", "done", "failed"))
     ]
-    await office.world.database.rows("crawl_plan", project=project, rows=rows, now=office.calendar.now)
+    await office.parts.database.rows("crawl_plan", project=project, rows=rows, now=office.calendar.now)
     shown = (await office.client.get(f"/projects/{project}")).json()
     listed = (await office.client.get("/projects")).json()["items"]
     assert (shown["failed_tasks"], [item["failed_tasks"] for item in listed]) == (2, [2])
@@ -203,7 +203,7 @@ async def test_failed_posts_are_tried_again_and_the_errors_shrink(office: Office
     )
     assert len({event["event_id"] for event in events} | first_ids) == 4 + len(first_ids)
     assert all(event["payload"]["shard"] == 7 for event in events)
-    await Accountant(office.world).settle([ItemEnd(project, "raw/x.json")])
+    await Accountant(office.parts).settle([ItemEnd(project, "raw/x.json")])
     progress = (await office.client.get(f"/projects/{project}/progress")).json()
     assert progress == {"status": "DONE", "total": 3, "processed": 3, "errors": 1, "percent": 100.0}
     assert (await office.client.post(f"/projects/{project}/retry")).json()["retried"] == 1
@@ -212,7 +212,7 @@ async def test_failed_posts_are_tried_again_and_the_errors_shrink(office: Office
 
 
 async def test_posts_are_tried_again_where_nobody_subscribes_to_projects(office: Office) -> None:
-    await office.world.bus.subscribe(Subscription(EAR, ("data.collected",)))
+    await office.parts.bus.subscribe(Subscription(EAR, ("data.collected",)))
     project = await office.make()
     await office.crawl(project, [], ["raw/x.json"])
     assert (await office.client.post(f"/projects/{project}/retry")).json()["retried"] == 1
@@ -221,7 +221,7 @@ async def test_posts_are_tried_again_where_nobody_subscribes_to_projects(office:
 
 
 async def test_the_end_of_a_job_of_the_engine_stays_off_the_exchange(office: Office) -> None:
-    await office.world.engine.outbox.add([Event("theirs", "job.completed", b"{}")])
+    await office.parts.engine.outbox.add([Event("theirs", "job.completed", b"{}")])
     await office.make()
     assert await office.desk.relay.relay() == 1
     assert [event["topic"] for event in await office.events()] == ["project.created"]
@@ -273,10 +273,10 @@ async def test_the_same_order_twice_is_one_project(office: Office) -> None:
 
 async def test_events_that_nobody_hears_are_kept(embedded: Settings) -> None:
     async with open_office(embedded) as office:
-        await office.world.engine.bus.unsubscribe("ear")
+        await office.parts.engine.bus.unsubscribe("ear")
         await office.make()
         assert await office.desk.relay.relay() == 0
-        assert (await office.world.engine.outbox.lag(TOPICS)).unpublished == 1
+        assert (await office.parts.engine.outbox.lag(TOPICS)).unpublished == 1
     async with open_office(embedded) as office:
         await eventually(office.desk.relay.relay, "the event is told")
         assert [event["topic"] for event in await office.events()] == ["project.created"]

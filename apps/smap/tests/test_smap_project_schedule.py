@@ -31,7 +31,7 @@ class Counted(Recrawls):
     """Tells how its jobs ended."""
 
     def __init__(self, office: Office, creator: Creator | None = None) -> None:
-        super().__init__(office.world, creator or office.desk.creator, office.calendar)
+        super().__init__(office.parts, creator or office.desk.creator, office.calendar)
         self.outcomes: list[Outcome] = []
 
     async def crawl(self, recrawl: Recrawl, due: datetime) -> Outcome:
@@ -43,7 +43,7 @@ class Counted(Recrawls):
 async def fire_due(office: Office, instances: int = 1) -> int:
     """Services come, and go when nothing is due and every job has ended or waits; how many have ended."""
     services = [Counted(office) for _ in range(instances)]
-    engine = office.world.engine
+    engine = office.parts.engine
     office.calendar.advance(seconds=WAIT_S)
 
     def ended(kind: type[Outcome]) -> int:
@@ -75,7 +75,7 @@ async def scheduled(office: Office, **rhythm: float) -> str:
 
 async def submitted(office: Office, parent: str) -> Recrawl:
     """What the schedule of a project submits."""
-    view = await office.world.engine.schedules.get(schedule_name(parent))
+    view = await office.parts.engine.schedules.get(schedule_name(parent))
     assert view is not None
     return Recrawl(parent, view.schedule.timetable)
 
@@ -156,7 +156,7 @@ class Hasty(Creator):
 async def run_twice(office: Office, creator: Creator) -> int:
     """The process dies before it has settled the job, and the next one runs it again on another day."""
     parent = await scheduled(office, every_hours=1)
-    recrawls = Recrawls(office.world, creator, office.calendar)
+    recrawls = Recrawls(office.parts, creator, office.calendar)
     job, due = await submitted(office, parent), START + timedelta(hours=1)
     assert isinstance(await recrawls.crawl(job, due), headrace.Done)
     (child,) = await children(office, parent)
@@ -172,7 +172,7 @@ async def test_a_job_that_is_run_again_finds_its_project_made(office: Office) ->
 
 async def test_without_the_derived_id_a_due_time_would_make_two_projects(office: Office) -> None:
     desk = office.desk
-    assert await run_twice(office, Hasty(office.world, desk.accountant, office.calendar)) == 2
+    assert await run_twice(office, Hasty(office.parts, desk.accountant, office.calendar)) == 2
 
 
 async def test_moments_that_come_while_a_crawl_waits_are_passed_over(office: Office) -> None:
@@ -180,7 +180,7 @@ async def test_moments_that_come_while_a_crawl_waits_are_passed_over(office: Off
     for _ in range(4):
         office.calendar.advance(hours=1)
         await fire_due(office)
-    view = await office.world.engine.schedules.get(schedule_name(parent))
+    view = await office.parts.engine.schedules.get(schedule_name(parent))
     assert view is not None
     fired, overlapped = FireOutcome.FIRED, FireOutcome.OVERLAPPED
     assert [fire.outcome for fire in view.fires] == [overlapped, overlapped, fired, fired]
@@ -214,7 +214,7 @@ async def test_a_schedule_that_outlived_its_project_goes_when_it_fires(office: O
     parent = await scheduled(office, every_hours=1)
     job = await submitted(office, parent)
     await office.client.delete(f"/projects/{parent}")
-    engine, flow = office.world.engine, office.desk.recrawls.flow
+    engine, flow = office.parts.engine, office.desk.recrawls.flow
     await engine.schedules.set(schedule_name(parent), flow, job.timetable, payload=job)
     office.calendar.advance(hours=1)
     assert await fire_due(office) == 1
@@ -232,7 +232,7 @@ async def test_a_project_that_is_deleted_meanwhile_is_not_crawled_again(office: 
 
 @pytest.mark.parametrize("project", ["a/b", "a@b", "x" * 200, "a\tb"])
 async def test_a_project_of_any_id_has_a_schedule(project: str, office: Office) -> None:
-    engine, flow = office.world.engine, office.desk.recrawls.flow
+    engine, flow = office.parts.engine, office.desk.recrawls.flow
     await engine.schedules.add(schedule_name(project), flow, "PT1H", payload=Recrawl(project, "PT1H"))
     assert await engine.schedules.get(schedule_name(project)) is not None
     assert schedule_name(project) != schedule_name(f"{project}2")

@@ -12,10 +12,10 @@ from waiting import eventually
 
 from headrace.ports import JobFilter
 from headrace.testing.rig.proxy import Proxy
+from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.project.recrawls import FLOW, schedule_name
 from headrace_smap.settings import Settings, load
-from headrace_smap.world import open_world
 
 
 async def told(office: Office, count: int) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ async def told(office: Office, count: int) -> list[dict[str, Any]]:
 
 
 async def test_a_project_lives_and_goes_on_real_servers(real: Settings) -> None:
-    async with open_office(real) as office, open_world(real) as other:
+    async with open_office(real) as office, open_parts(real) as other:
         headers = {"Idempotency-Key": "one"}
         answers = [await office.client.post("/projects", json=EXAMPLE, headers=headers) for _ in range(2)]
         assert answers[0].content == answers[1].content
@@ -42,7 +42,7 @@ async def test_a_project_lives_and_goes_on_real_servers(real: Settings) -> None:
         assert created["payload"] == {"project_id": project, **EXAMPLE}
         paths = [f"raw/{number}.json" for number in range(4)]
         for path in paths:
-            await office.world.blobs.put(path, b"{}")
+            await office.parts.blobs.put(path, b"{}")
         await office.crawl(project, paths[:2], paths[2:])
         await office.analyse(project, paths[:2])
         assert (await told(office, 1))[0]["topic"] == "job.completed"
@@ -56,18 +56,18 @@ async def test_a_project_lives_and_goes_on_real_servers(real: Settings) -> None:
         assert item["progress"] == {"total": 4, "processed": 4, "errors": 2, "percent": 100.0}
         assert (await office.client.delete(f"/projects/{project}")).status_code == 204
         assert await office.desk.deleter.sweep()
-        assert [path async for path in office.world.blobs.list("raw")] == []
+        assert [path async for path in office.parts.blobs.list("raw")] == []
         assert (await office.client.get(f"/projects/{project}/progress")).status_code == 404
         assert (await office.client.get("/projects")).json() == {"items": [], "next": None}
 
 
 async def test_instances_on_one_database_fire_a_due_time_once(postgres_database: str, tmp_path: Any) -> None:
     settings = load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
-    async with open_office(settings) as office, open_world(settings) as other:
+    async with open_office(settings) as office, open_parts(settings) as other:
         parent = await office.make()
         await office.crawl(parent, [])
         await office.client.post(f"/projects/{parent}/recrawl", json={"every_hours": 1})
-        assert await office.world.engine.schedules.run(schedule_name(parent))
+        assert await office.parts.engine.schedules.run(schedule_name(parent))
         stop = asyncio.Event()
         desks = [office.desk, desk_of(other, office.calendar)]
         services = [asyncio.ensure_future(desk.recrawls.run(stop)) for desk in desks * 2]

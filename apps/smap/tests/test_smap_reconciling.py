@@ -256,7 +256,9 @@ async def test_a_restart_in_the_middle_of_a_look_is_nobodys_deed() -> None:
 async def test_a_reconciler_runs_until_it_is_stopped(tmp_path: Path) -> None:
     async with headrace.connect(f"sqlite:///{tmp_path / 'headrace.db'}") as engine:
         account, stop = in_memory(reconcile_s=0.01), asyncio.Event()
-        reconciler = Reconciler(replace(account.world, engine=engine, registry=CollectorRegistry()), account.accountant)
+        reconciler = Reconciler(
+            replace(account.opened, engine=engine, registry=CollectorRegistry()), account.accountant
+        )
         running = asyncio.create_task(reconciler.run(stop))
         await account.foreign.crawled_everything(0)
         await eventually(lambda: account.told(), "the line is crossed and told")

@@ -161,8 +161,8 @@ class TakesOursForForeign(Accountant):
 )
 async def test_an_accountant_without_a_guard_is_found_out(twin: type[Accountant], promise: Any) -> None:
     account = in_memory()
-    account.accountant = twin(account.world, account.clock)
-    account.reconciler = Reconciler(account.parts.world(), account.accountant, account.clock)
+    account.accountant = twin(account.opened, account.clock)
+    account.reconciler = Reconciler(account.parts.opened(), account.accountant, account.clock)
     await turns_red(promise, account=account)
 
 
@@ -218,5 +218,5 @@ async def test_a_statement_without_a_guard_is_found_out(
 )
 async def test_a_hash_made_by_accident_is_found_out(promise: Any) -> None:
     account = in_memory()
-    account.accountant = MakesHashes(account.world, account.clock)
+    account.accountant = MakesHashes(account.opened, account.clock)
     await turns_red(promise, account=account)

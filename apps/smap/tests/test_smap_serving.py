@@ -13,8 +13,8 @@ from headrace.services import serving
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.frame import NAME, service_of
 from headrace_smap.insight.service import InsightService
+from headrace_smap.parts import open_parts
 from headrace_smap.settings import Settings
-from headrace_smap.world import open_world
 
 
 async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_the_line(
@@ -23,13 +23,13 @@ async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_th
     board = redis.asyncio.Redis.from_url(redis_database)
     await board.hset("smap:proj:p", mapping={"status": "DONE", "total": 10, "done": 10, "errors": 2})
     await board.aclose()
-    async with open_world(replace(embedded, redis_url=redis_database)) as world:
-        notice = await InsightService(world).notice("p", "n")
-        nobody = await InsightService(world).notice("nobody", "n")
-        await world.database.rows("truth_open", project="gone", now=datetime.now(UTC))
-        assert await InsightService(world).notice("gone", "n") is not None
-        await Accountant(world).forget("gone")
-        assert await InsightService(world).notice("gone", "n") is None
+    async with open_parts(replace(embedded, redis_url=redis_database)) as parts:
+        notice = await InsightService(parts).notice("p", "n")
+        nobody = await InsightService(parts).notice("nobody", "n")
+        await parts.database.rows("truth_open", project="gone", now=datetime.now(UTC))
+        assert await InsightService(parts).notice("gone", "n") is not None
+        await Accountant(parts).forget("gone")
+        assert await InsightService(parts).notice("gone", "n") is None
     assert notice is not None
     assert notice.counts == {"total": 10, "done": 10, "errors": 2}
     assert nobody is not None
@@ -37,10 +37,10 @@ async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_th
 
 
 async def test_insight_answers_for_progress_too(embedded: Settings) -> None:
-    async with open_world(replace(embedded, http_port=0)) as world:
-        await Accountant(world).open("p")
+    async with open_parts(replace(embedded, http_port=0)) as parts:
+        await Accountant(parts).open("p")
         async with (
-            serving(service_of("insight", world), world.settings, asyncio.Event(), NAME) as ready,
+            serving(service_of("insight", parts), parts.settings, asyncio.Event(), NAME) as ready,
             httpx.AsyncClient(trust_env=False) as client,
         ):
             known = await client.get(f"{ready.url}/projects/p/progress")

@@ -16,7 +16,7 @@ from headrace.services import Frame, Part, Service, Talk
 from headrace_smap.settings import HTTP_PORTS, PREFIX, Settings, leads_to_project
 
 if TYPE_CHECKING:
-    from headrace_smap.world import World
+    from headrace_smap.parts import SmapParts
 
 NAME = "smap"
 REPORT_URL = "SMAP_REPORT_URL"
@@ -41,10 +41,10 @@ embedded form in SMAP_HOME."""
 NAMES = tuple(_HOMES)
 
 
-def service_of(name: str, world: World) -> Service:
+def service_of(name: str, parts: SmapParts) -> Service:
     module, kind = _HOMES[name]
-    service: Service = getattr(importlib.import_module(module), kind)(world)
-    service.parts, service.registry = world.parts, world.registry
+    service: Service = getattr(importlib.import_module(module), kind)(parts)
+    service.parts, service.registry = parts.by_name, parts.registry
     return service
 
 
@@ -52,21 +52,21 @@ def _opening(name: str) -> Callable[[Settings, asyncio.Event], AbstractAsyncCont
     @asynccontextmanager
     async def opened(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Service]:
         from headrace_smap.count.keeper import keeping
-        from headrace_smap.world import open_world
+        from headrace_smap.parts import open_parts
 
-        async with open_world(settings) as world, keeping(world, stop):
-            yield service_of(name, world)
+        async with open_parts(settings) as parts, keeping(parts, stop):
+            yield service_of(name, parts)
 
     opened.__doc__ = _SENTENCES[name] + _SERVERS
     return opened
 
 
 @asynccontextmanager
-async def _parts(settings: Settings) -> AsyncIterator[Mapping[str, Part]]:
-    from headrace_smap.world import open_world
+async def _asked(settings: Settings) -> AsyncIterator[Mapping[str, Part]]:
+    from headrace_smap.parts import open_parts
 
-    async with open_world(settings, new=False) as world:
-        yield world.parts
+    async with open_parts(settings, new=False) as parts:
+        yield parts.by_name
 
 
 FRAME = Frame(
@@ -75,7 +75,7 @@ FRAME = Frame(
     PREFIX,
     ("-m", "headrace", NAME),
     {name: _opening(name) for name in NAMES},
-    _parts,
+    _asked,
     HTTP_PORTS,
 )
 

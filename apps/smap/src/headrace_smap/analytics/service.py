@@ -25,7 +25,7 @@ from headrace_smap.analytics.suspects import Suspects
 from headrace_smap.consumer import Consumer, Intake
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import DATA_COLLECTED
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -41,20 +41,20 @@ class AnalyticsService(Service):
 
     name = "analytics"
 
-    def __init__(self, world: World) -> None:
-        settings, self._world = world.settings, world
+    def __init__(self, parts: SmapParts) -> None:
+        settings, self._parts = parts.settings, parts
         limits = AnalyticsLimits.read(settings.environment)
         # Also with children of our own: a name that nobody knows is told at the start, not by every post.
-        self._analysts = analysts_of(world, limits, modules_of(world))
-        handler = handler_of(world, Accountant(world), Analysis(self._analysts, limits.post_s_max))
+        self._analysts = analysts_of(parts, limits, modules_of(parts))
+        handler = handler_of(parts, Accountant(parts), Analysis(self._analysts, limits.post_s_max))
         subscription = Subscription(settings.queue, (DATA_COLLECTED,), DELIVERIES_MAX)
         intake = Intake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
-        self._consumer = Consumer(world.bus, intake, f"{self.name}-{os.getpid()}")
+        self._consumer = Consumer(parts.bus, intake, f"{self.name}-{os.getpid()}")
 
     async def prepare(self) -> None:
         """What is published from now on waits for us, and a failed post has a place to go."""
         await self._consumer.prepare()
-        await Letters(self._world.bus).prepare()
+        await Letters(self._parts.bus).prepare()
 
     async def warm(self) -> None:
         """Have the analysts ready before the first post."""
@@ -70,40 +70,40 @@ class AnalyticsService(Service):
         return ()
 
 
-def handler_of(world: World, accountant: Accountant, analysis: Analysis) -> Handler:
+def handler_of(parts: SmapParts, accountant: Accountant, analysis: Analysis) -> Handler:
     """What deals with the messages, in this life of this process."""
-    limits = AnalyticsLimits.read(world.settings.environment)
+    limits = AnalyticsLimits.read(parts.settings.environment)
     means = HandlerParts(
-        world.bus,
+        parts.bus,
         accountant,
-        Projects(world.database),
-        BlobFetcher(world.blobs, limits.fetches, limits.post_bytes_max, world.settings.workers),
+        Projects(parts.database),
+        BlobFetcher(parts.blobs, limits.fetches, limits.post_bytes_max, parts.settings.workers),
         analysis,
-        Letters(world.bus),
-        Suspects(world.database, str(uuid_utils.uuid7())),
-        Measures(world.registry),
+        Letters(parts.bus),
+        Suspects(parts.database, str(uuid_utils.uuid7())),
+        Measures(parts.registry),
     )
     return Handler(means)
 
 
-def modules_of(world: World) -> Pipeline:
+def modules_of(parts: SmapParts) -> Pipeline:
     """The modules that the settings name."""
-    return pipeline_of(world.settings.environment)
+    return pipeline_of(parts.settings.environment)
 
 
-def analysts_of(world: World, limits: AnalyticsLimits, modules: Pipeline) -> Analysts:
+def analysts_of(parts: SmapParts, limits: AnalyticsLimits, modules: Pipeline) -> Analysts:
     if limits.analysts:
-        return ChildAnalysts(world.settings.environment, limits.analysts)
+        return ChildAnalysts(parts.settings.environment, limits.analysts)
     return ThreadAnalyst(modules)
 
 
-async def rerun(world: World, project: str, stop: asyncio.Event | None = None) -> Rerun:
+async def rerun(parts: SmapParts, project: str, stop: asyncio.Event | None = None) -> Rerun:
     """Analyse the stored blobs of a project again with the modules of today; see `rerunning`."""
-    limits, modules = AnalyticsLimits.read(world.settings.environment), modules_of(world)
-    analysts = analysts_of(world, limits, modules)
-    fetcher = BlobFetcher(world.blobs, limits.fetches, limits.post_bytes_max)
+    limits, modules = AnalyticsLimits.read(parts.settings.environment), modules_of(parts)
+    analysts = analysts_of(parts, limits, modules)
+    fetcher = BlobFetcher(parts.blobs, limits.fetches, limits.post_bytes_max)
     try:
-        rerunner = Rerunner(world.database, fetcher, Analysis(analysts, limits.post_s_max))
+        rerunner = Rerunner(parts.database, fetcher, Analysis(analysts, limits.post_s_max))
         return await rerunner.rerun(project, modules.model_version, stop)
     finally:
         await analysts.close()

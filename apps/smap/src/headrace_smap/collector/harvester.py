@@ -29,7 +29,7 @@ from headrace_smap.collector.metrics import Counts
 from headrace_smap.collector.tasks import CURSOR_CHARS_MAX, CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Collected, data_collected, moment
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 POSTS_AT_ONCE = 200
 UPLOADS_AT_ONCE = 32
@@ -59,8 +59,8 @@ class TaskHolding:
 class Harvester:
     """Stores what crawlers bring. All methods may be repeated as they are."""
 
-    def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime]) -> None:
-        self._world, self._accountant, self._now = world, accountant, now
+    def __init__(self, parts: SmapParts, accountant: Accountant, now: Callable[[], datetime]) -> None:
+        self._parts, self._accountant, self._now = parts, accountant, now
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self.counts = Counts()
 
@@ -68,7 +68,7 @@ class Harvester:
         """Take a task. None: it has ended, or a newer claim has it."""
         place = {"project": task.project, "task": task.name}
         steps = ("crawl_begin", {**place, "fence": fence, "now": self._now()}), ("crawl_standing", place)
-        rows = (await self._world.database.transact(*steps))[1]
+        rows = (await self._parts.database.transact(*steps))[1]
         if not rows or rows[0][0] != CRAWLING or rows[0][1] != fence:
             return None
         _, _, cursor, ended, pages, failures, found, is_open = rows[0]
@@ -97,13 +97,13 @@ class Harvester:
         """Tell of what was found and not told, by one task or by all."""
         while True:
             wanted = ("crawl_unpublished", {"project": project, "task": task, "room": POSTS_AT_ONCE})
-            rows, count = await self._world.database.transact(wanted, ("crawl_found", {"project": project}))
+            rows, count = await self._parts.database.transact(wanted, ("crawl_found", {"project": project}))
             if not rows or not count or not count[0][1]:
                 return
             await self._accountant.expect(project, count[0][0])
             await self._tell(project, rows)
             items = [item for item, _, _ in rows]
-            await self._world.database.rows("crawl_published", project=project, items=items)
+            await self._parts.database.rows("crawl_published", project=project, items=items)
             self.counts.published += len(items)
             if len(rows) < POSTS_AT_ONCE:
                 return
@@ -118,12 +118,12 @@ class Harvester:
 
     async def left(self, project: str) -> list[CrawlTask]:
         """Tasks that have not ended, of a project that still wants posts."""
-        rows = await self._world.database.rows("crawl_left", project=project)
+        rows = await self._parts.database.rows("crawl_left", project=project)
         return [msgspec.json.decode(document, type=CrawlTask) for (document,) in rows]
 
     async def seal(self, project: str) -> None:
         """All tasks have ended: nobody adds any more, everything is told, and the total is fixed at what was found."""
-        database, place = self._world.database, {"project": project}
+        database, place = self._parts.database, {"project": project}
         await database.transact(("crawl_hold", place), ("crawl_close", {**place, "now": self._now()}))
         await self.publish(project, None)
         count = await database.rows("crawl_found", **place)
@@ -133,7 +133,7 @@ class Harvester:
         await self._sweep(project)
 
     async def _store(self, holding: TaskHolding, piece: Sequence[tuple[str, Post]]) -> TaskHolding | None:
-        task, database = holding.task, self._world.database
+        task, database = holding.task, self._parts.database
         known = await self._known(task.project, [path for path, _ in piece])
         new = [(path, post.body) for path, post in piece if path not in known][: holding.room]
         await self._upload_all(new)
@@ -155,16 +155,16 @@ class Harvester:
             return None
         taken = {item for (item,) in answers[3]}
         # What is refused now is refused for ever: the cap was reached, or the project wants no more.
-        await self._world.blobs.delete(path for path, _ in new if path not in taken)
+        await self._parts.blobs.delete(path for path, _ in new if path not in taken)
         self.counts.found += len(taken)
         room = max(0, self._cap(task) - (found or 0))
         return replace(holding, failures=0, room=room, open=bool(is_open))
 
     def _cap(self, task: CrawlTask) -> int:
-        return min(self._world.settings.posts_max, task.posts_max or self._world.settings.posts_max)
+        return min(self._parts.settings.posts_max, task.posts_max or self._parts.settings.posts_max)
 
     async def _known(self, project: str, items: list[str]) -> set[str]:
-        return {item for (item,) in await self._world.database.rows("crawl_known", project=project, items=items)}
+        return {item for (item,) in await self._parts.database.rows("crawl_known", project=project, items=items)}
 
     async def _upload_all(self, blobs: Sequence[tuple[str, bytes]]) -> None:
         """All at once. The first that fails stops the others: none is written when the task is somebody else's."""
@@ -177,27 +177,27 @@ class Harvester:
 
     async def _upload(self, path: str, body: bytes) -> None:
         async with self._uploads:
-            await self._world.blobs.put(path, body)
+            await self._parts.blobs.put(path, body)
 
     async def _tell(self, project: str, rows: Iterable[Sequence[str]]) -> None:
         events = [
             data_collected(Collected(project, item, platform, crawled_at), datetime.fromisoformat(crawled_at))
             for item, platform, crawled_at in rows
         ]
-        if not all(await self._world.bus.publish(events)):
+        if not all(await self._parts.bus.publish(events)):
             self.counts.unheard += 1
             log.error("collector.nobody_listens", project=project, posts=len(events))
             raise NobodyListens("nobody has subscribed to data.collected", "start an analytics service")
 
     async def _leave(self, name: str, holding: TaskHolding, **values: object) -> None:
         place = {"project": holding.task.project, "task": holding.task.name, "fence": holding.fence}
-        await self._world.database.rows(name, **place, **values, now=self._now())
+        await self._parts.database.rows(name, **place, **values, now=self._now())
 
     async def _sweep(self, project: str) -> None:
         """Remove blobs that a lost holder wrote and nobody named: the page it had was another one when read again."""
-        for (platform,) in await self._world.database.rows("crawl_lost", project=project):
+        for (platform,) in await self._parts.database.rows("crawl_lost", project=project):
             batch: list[str] = []
-            async for path in self._world.blobs.list(blob_prefix(platform, project)):
+            async for path in self._parts.blobs.list(blob_prefix(platform, project)):
                 batch.append(path)
                 if len(batch) >= POSTS_AT_ONCE:
                     await self._remove_unnamed(project, batch)
@@ -206,7 +206,7 @@ class Harvester:
 
     async def _remove_unnamed(self, project: str, paths: list[str]) -> None:
         known = await self._known(project, paths)
-        await self._world.blobs.delete(path for path in paths if path not in known)
+        await self._parts.blobs.delete(path for path in paths if path not in known)
 
 
 def _words(error: str | None) -> str | None:

@@ -21,7 +21,7 @@ from headrace_smap.collector.task_plan import OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Malformed, Message, read
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 ORDER = "order"
 """The name of the row that says why an order could not be carried out."""
@@ -31,8 +31,8 @@ log = structlog.get_logger("smap")
 class Orders:
     """Takes orders in; `handle` may be repeated."""
 
-    def __init__(self, world: World, accountant: Accountant, platforms: Sequence[str]) -> None:
-        self._world, self._accountant, self._platforms = world, accountant, platforms
+    def __init__(self, parts: SmapParts, accountant: Accountant, platforms: Sequence[str]) -> None:
+        self._parts, self._accountant, self._platforms = parts, accountant, platforms
 
     async def handle(self, deliveries: Sequence[Delivery], flow: headrace.Flow, now: Callable[[], datetime]) -> None:
         for delivery in deliveries:
@@ -41,13 +41,13 @@ class Orders:
             except Malformed as error:
                 reason = f"{error.rule}: {error.reason}"
                 log.error("order.malformed", event_id=delivery.event.event_id, reason=reason)
-                await self._world.bus.dead_letter([delivery], reason)
+                await self._parts.bus.dead_letter([delivery], reason)
                 continue
             await self._take(message, flow, now())
 
     async def _take(self, message: Message, flow: headrace.Flow, now: datetime) -> None:
         project = message.project
-        if await self._world.database.rows("crawl_shut", projects=[project]):
+        if await self._parts.database.rows("crawl_shut", projects=[project]):
             # Long over, cancelled or deleted: opening it again would show what is not so any more.
             log.info("order.over", project=project)
             return
@@ -55,10 +55,10 @@ class Orders:
         place = {"project": project}
         plan = {**place, "rows": self.plan(message), "now": now}
         planned = ("crawl_hold", place), ("crawl_plan", plan), ("crawl_planned", place)
-        rows = (await self._world.database.transact(*planned))[2]
+        rows = (await self._parts.database.transact(*planned))[2]
         tasks = [msgspec.json.decode(document, type=CrawlTask) for (document,) in rows]
         await self._accountant.expect(project, 0)
-        job = await open_round(self._world.engine, flow, project, tasks)
+        job = await open_round(self._parts.engine, flow, project, tasks)
         log.info("order.taken", project=project, job=job, tasks=len(tasks))
 
     def plan(self, message: Message) -> list[dict[str, Any]]:

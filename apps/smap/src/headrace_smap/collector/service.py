@@ -23,7 +23,7 @@ from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.consumer import Consumer, Intake
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED, new_id
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -38,19 +38,19 @@ class CollectorService(Service):
 
     name = "collector"
 
-    def __init__(self, world: World) -> None:
-        self._world, wishes = world, read_wishes(world.settings.environment)
+    def __init__(self, parts: SmapParts) -> None:
+        self._parts, wishes = parts, read_wishes(parts.settings.environment)
         self._wishes = wishes
-        accountant = Accountant(world)
+        accountant = Accountant(parts)
         self._crawlers = Crawlers(wishes)
-        self._halts = Halts(world.database)
-        harvester = Harvester(world, accountant, _now)
+        self._halts = Halts(parts.database)
+        harvester = Harvester(parts, accountant, _now)
         crawl = Crawl(harvester, self._crawlers, self._halts, wishes)
-        self.flow = collect_flow(crawl, world.engine, wishes.lanes)
-        self._orders = Orders(world, accountant, wishes.platforms)
+        self.flow = collect_flow(crawl, parts.engine, wishes.lanes)
+        self._orders = Orders(parts, accountant, wishes.platforms)
         subscription = Subscription(COLLECTOR_QUEUE, (PROJECT_CREATED,))
-        self._consumer = Consumer(world.bus, Intake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
-        show(harvester.counts, world.registry)
+        self._consumer = Consumer(parts.bus, Intake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
+        show(harvester.counts, parts.registry)
 
     async def prepare(self) -> None:
         self._crawlers.check()
@@ -66,7 +66,7 @@ class CollectorService(Service):
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._halts.run(stop))
                 group.create_task(self._consumer.run(stop))
-                async with self._world.engine.worker(self.flow, options=options):
+                async with self._parts.engine.worker(self.flow, options=options):
                     await stop.wait()
         finally:
             await self._crawlers.close()
@@ -74,7 +74,7 @@ class CollectorService(Service):
     def routes(self) -> Sequence[APIRouter]:
         from headrace_smap.collector.routes import crawl_routes
 
-        return [crawl_routes(self._world)]
+        return [crawl_routes(self._parts)]
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> None:
         await self._orders.handle(deliveries, self.flow, _now)

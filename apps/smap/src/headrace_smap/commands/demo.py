@@ -28,7 +28,7 @@ from headrace.services import bare_errors, log_to_stderr, serving
 if TYPE_CHECKING:
     import httpx
 
-    from headrace_smap.world import World
+    from headrace_smap.parts import SmapParts
 
 KEYWORDS = ("VinFast", "VF3")
 PLATFORMS = ("tiktok", "facebook", "youtube")
@@ -111,8 +111,8 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
 
     from headrace_smap.count.keeper import keeping
     from headrace_smap.frame import NAME, NAMES, service_of
+    from headrace_smap.parts import open_parts
     from headrace_smap.settings import load
-    from headrace_smap.world import open_world
 
     log_to_stderr(logging.ERROR)
     per_task = max(1, round(posts / (len(KEYWORDS) * len(PLATFORMS) * DAYS)))
@@ -120,12 +120,12 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
     environment = {**_plain_environment(), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
-        world = await stack.enter_async_context(open_world(load(environment, http_port=0)))
-        letters = await _witness(world)
-        await stack.enter_async_context(keeping(world, stop))
+        parts = await stack.enter_async_context(open_parts(load(environment, http_port=0)))
+        letters = await _witness(parts)
+        await stack.enter_async_context(keeping(parts, stop))
         urls = {}
         for name in NAMES:
-            ready = await stack.enter_async_context(serving(service_of(name, world), world.settings, stop, NAME))
+            ready = await stack.enter_async_context(serving(service_of(name, parts), parts.settings, stop, NAME))
             urls[name] = ready.url
             session.say(ready.line)
         client = await stack.enter_async_context(httpx.AsyncClient(timeout=30, trust_env=False))
@@ -138,7 +138,7 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
         page = await client.get(f"{urls['insight']}/projects/{project}/report")
         report = place / f"report-{project}.html"
         await asyncio.to_thread(report.write_bytes, page.raise_for_status().content)
-        receipt = await _receipt(world, project, seconds, report)
+        receipt = await _receipt(parts, project, seconds, report)
         return replace(receipt, dead_letters=receipt.dead_letters - letters)
 
 
@@ -170,33 +170,33 @@ async def _follow(client: httpx.AsyncClient, url: str, show: Show) -> None:
             await asyncio.sleep(LOOK_S)
 
 
-async def _witness(world: World) -> int:
+async def _witness(parts: SmapParts) -> int:
     """Somebody else who hears of every end, so that the receipt can say how many there were. Answers how many dead
     letters an earlier demo left in the same place."""
     from headrace.ports import Subscription
     from headrace_smap.envelope import ERRORS_QUEUE, JOB_COMPLETED
 
-    await world.bus.subscribe(Subscription(WITNESS, (JOB_COMPLETED,)))
+    await parts.bus.subscribe(Subscription(WITNESS, (JOB_COMPLETED,)))
     try:
-        return (await world.engine.bus.backlog(ERRORS_QUEUE)).waiting
+        return (await parts.engine.bus.backlog(ERRORS_QUEUE)).waiting
     except NotFound:
         return 0
 
 
-async def _receipt(world: World, project: str, seconds: float, report: Path) -> ProjectReceipt:
+async def _receipt(parts: SmapParts, project: str, seconds: float, report: Path) -> ProjectReceipt:
     from headrace_smap.envelope import ERRORS_QUEUE
     from headrace_smap.insight.report_content import gather
 
-    found = await gather(world.database, project)
+    found = await gather(parts.database, project)
     assert found is not None
-    lines = len(await _ends(world, project))
-    letters = await world.engine.bus.backlog(ERRORS_QUEUE)
+    lines = len(await _ends(parts, project))
+    letters = await parts.engine.bus.backlog(ERRORS_QUEUE)
     return ProjectReceipt(
         project, found.total, found.posts, found.errors, letters.waiting, lines, round(seconds, 2), str(report)
     )
 
 
-async def _ends(world: World, project: str) -> set[str]:
+async def _ends(parts: SmapParts, project: str) -> set[str]:
     """The ends of this project that were told, after a look at all that waits: there may be those of earlier demos. An
     end is told a moment after the bar shows it."""
     from headrace_smap import envelope
@@ -204,9 +204,9 @@ async def _ends(world: World, project: str) -> set[str]:
     ends: set[str] = set()
     until = time.monotonic() + END_S_MAX
     while time.monotonic() < until:
-        heard = (await world.bus.receive(WITNESS, "demo", 100, END_S_MAX)).deliveries
+        heard = (await parts.bus.receive(WITNESS, "demo", 100, END_S_MAX)).deliveries
         ends |= {one.event.event_id for one in heard if envelope.read(one.event.body).project == project}
-        await world.bus.ack(heard)
+        await parts.bus.ack(heard)
         if ends and not heard:
             break
         await asyncio.sleep(0 if heard else LOOK_S)

@@ -186,8 +186,8 @@ def rerun(context: typer.Context, project: Project) -> None:
         from headrace_smap.insight.aggregates import Aggregator
 
         await _known(desk, project)
-        done = await rerun_project(desk.world, project)
-        await Aggregator(desk.world.database).rebuild(project)
+        done = await rerun_project(desk.parts, project)
+        await Aggregator(desk.parts.database).rebuild(project)
         return done.rewritten, done.kept
 
     rewritten, kept = _with_desk(work)
@@ -223,7 +223,7 @@ def export(
         from headrace_smap.project.export import form_of
 
         await _known(desk, project)
-        pieces, written = form_of(name).pieces(desk.world.database, project), 0
+        pieces, written = form_of(name).pieces(desk.parts.database, project), 0
         with _opened(file) as target:
             async for piece in pieces:
                 written += target.write(piece)
@@ -273,15 +273,15 @@ def _target(text: str) -> dict[str, str]:
 
 
 def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
-    """Run one piece of work in the world that the environment names; only with `new` may this begin one."""
+    """Run one piece of work on the parts that the environment names; only with `new` may this begin one."""
     from headrace.services import bare_errors, log_to_stderr
+    from headrace_smap.parts import open_parts
     from headrace_smap.project.operations import desk_of
     from headrace_smap.settings import load
-    from headrace_smap.world import open_world
 
     async def whole() -> T:
-        async with open_world(load(os.environ), new) as world:
-            return await work(desk_of(world))
+        async with open_parts(load(os.environ), new) as parts:
+            return await work(desk_of(parts))
 
     log_to_stderr(logging.ERROR)
     with bare_errors():

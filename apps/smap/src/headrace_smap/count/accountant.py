@@ -43,8 +43,8 @@ from headrace_smap.count.finisher import Finisher
 from headrace_smap.count.remembered import Remembered
 from headrace_smap.count.truth import SHOWN, Truth, item_name, look, rank
 from headrace_smap.database import Step
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import CRAWL_OPEN, CRAWLING, DONE, PostEnd, Standing
-from headrace_smap.world import World
 
 RESTORE_MAX = 5_000
 BODY_BYTES_MAX = 65_536
@@ -76,9 +76,9 @@ class ItemEnd(msgspec.Struct, frozen=True):
 class Accountant:
     """The only owner of truth and ledger. Every call may be repeated as it is."""
 
-    def __init__(self, world: World, now: Callable[[], datetime] = utc_now) -> None:
-        self._database, self._ledger, self._now = world.database, world.ledger, now
-        self.finisher = Finisher(world, now)
+    def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._ledger, self._now = parts.database, parts.ledger, now
+        self.finisher = Finisher(parts, now)
         self._mirrored: Remembered[tuple[str, int, int, int]] = Remembered()
         self._finished: Remembered[bool] = Remembered()
         self._crawled: Remembered[bool] = Remembered()

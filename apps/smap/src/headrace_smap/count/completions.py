@@ -10,7 +10,7 @@ from headrace.ports import Delivery, Subscription
 from headrace_smap.consumer import Consumer, Intake
 from headrace_smap.database import Database
 from headrace_smap.envelope import COMPLETIONS_QUEUE, JOB_COMPLETED, Malformed, read
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 
 def utc_now() -> datetime:
@@ -35,7 +35,7 @@ class Completions:
             await self._database.rows("truth_completed_seen", projects=tuple(sorted(projects)), now=self._now())
 
 
-def completions(world: World) -> Consumer:
+def completions(parts: SmapParts) -> Consumer:
     """The consumer that runs in every process of ours."""
     subscription = Subscription(COMPLETIONS_QUEUE, (JOB_COMPLETED,))
-    return Consumer(world.bus, Intake(subscription, Completions(world.database).handle), f"completions-{os.getpid()}")
+    return Consumer(parts.bus, Intake(subscription, Completions(parts.database).handle), f"completions-{os.getpid()}")

@@ -14,8 +14,8 @@ import structlog
 
 from headrace_smap.count.truth import Truth
 from headrace_smap.envelope import completed_id, job_completed
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import Standing
-from headrace_smap.world import World
 
 log = structlog.get_logger("smap")
 
@@ -23,8 +23,8 @@ log = structlog.get_logger("smap")
 class Finisher:
     """Writes finish rows and announces them."""
 
-    def __init__(self, world: World, now: Callable[[], datetime]) -> None:
-        self._database, self._bus, self._now = world.database, world.bus, now
+    def __init__(self, parts: SmapParts, now: Callable[[], datetime]) -> None:
+        self._database, self._bus, self._now = parts.database, parts.bus, now
 
     async def finish(self, project: str, seen: Standing, told: bool = False) -> Truth:
         """The line was crossed, and this was seen there. `told`: somebody has announced it already.

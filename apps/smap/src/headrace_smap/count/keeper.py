@@ -14,17 +14,17 @@ from contextlib import asynccontextmanager
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import completions
 from headrace_smap.count.reconciler import Reconciler
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 STOP_S_MAX = 10.0
 
 
 @asynccontextmanager
-async def keeping(world: World, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Keep the account for as long as the block runs, once per world; whatever is told from here on is heard."""
-    ends = completions(world)
+async def keeping(parts: SmapParts, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Keep the account for as long as the block runs, once per process; whatever is told from here on is heard."""
+    ends = completions(parts)
     await ends.prepare()
-    reconciler = Reconciler(world, Accountant(world))
+    reconciler = Reconciler(parts, Accountant(parts))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(part.run(stop)) for part in (ends, reconciler)]
         try:

@@ -15,8 +15,8 @@ from headrace.errors import NotFound
 from headrace.http import EventStream, StreamEvent, last_event_id
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import PROJECT_CHARS_MAX
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import DONE, NO_PROGRESS
-from headrace_smap.world import World
 
 LOOK_S = 0.5
 PROGRESS = "progress"
@@ -37,9 +37,9 @@ def _is_name(project: str) -> bool:
 ProjectName = Annotated[str, Depends(project_name)]
 
 
-def progress_routes(world: World, look_s: float = LOOK_S) -> APIRouter:
+def progress_routes(parts: SmapParts, look_s: float = LOOK_S) -> APIRouter:
     """`/projects/{id}/progress` and `/projects/{id}/progress/stream`."""
-    router, accountant = APIRouter(tags=["progress"]), Accountant(world)
+    router, accountant = APIRouter(tags=["progress"]), Accountant(parts)
 
     @router.get("/projects/{project}/progress")
     async def progress(project: str) -> Response:

@@ -36,8 +36,8 @@ from headrace_smap.count.reconciler_rules import (
 from headrace_smap.count.remembered import Remembered
 from headrace_smap.count.truth import SHOWN, Truth, look
 from headrace_smap.envelope import PROJECT_CHARS_MAX
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import DONE, Standing
-from headrace_smap.world import World
 
 LEASE = "smap/reconciler"
 HOLD_S = 3.0
@@ -51,13 +51,13 @@ log = structlog.get_logger("smap")
 class Reconciler:
     """`run` until it is stopped; `tick` is one look at everything."""
 
-    def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
-        self._database, self._ledger, self._settings = world.database, world.ledger, world.settings
+    def __init__(self, parts: SmapParts, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._ledger, self._settings = parts.database, parts.ledger, parts.settings
         self._accountant, self._now = accountant, now
         self._memories: dict[str, ReconcilerMemory] = {}
         self._told: Remembered[str] = Remembered()
-        self._metrics = Metrics(world.registry)
-        self._lease = NamedLease(world.engine.leases, LEASE, HOLD_S)
+        self._metrics = Metrics(parts.registry)
+        self._lease = NamedLease(parts.engine.leases, LEASE, HOLD_S)
         self._orphans: list[str] = []
         self._looks = 0
 

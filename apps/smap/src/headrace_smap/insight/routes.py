@@ -13,24 +13,24 @@ from headrace_smap.count.progress_routes import ProjectName
 from headrace_smap.count.truth import look
 from headrace_smap.insight.report_content import ProjectReport, gather
 from headrace_smap.insight.report_page import list_page, report_page
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 PROJECTS_SHOWN = 200
 
 
-def report_routes(world: World) -> list[APIRouter]:
+def report_routes(parts: SmapParts) -> list[APIRouter]:
     """Pages at the root, data there and under /api/v1."""
     pages, data = APIRouter(include_in_schema=False), APIRouter(tags=["reports"])
 
     async def found(project: str) -> ProjectReport:
-        report = await gather(world.database, project)
+        report = await gather(parts.database, project)
         if report is None:
             raise NotFound(f"there is no project {project}")
         return report
 
     @pages.get("/")
     async def projects() -> Response:
-        return page(list_page(await world.database.rows("report_list", room=PROJECTS_SHOWN)))
+        return page(list_page(await parts.database.rows("report_list", room=PROJECTS_SHOWN)))
 
     @pages.get("/projects/{project}/report")
     async def report(project: ProjectName) -> Response:
@@ -45,8 +45,8 @@ def report_routes(world: World) -> list[APIRouter]:
     async def notices(project: ProjectName) -> dict[str, Any]:
         """Who was told that the project is finished."""
         names = ("channel", "notice_id", "state", "attempts", "error", "sent_at")
-        rows = await world.database.rows("notice_list", project=project)
-        if not rows and not (await look(world.database, [project]))[0].known:
+        rows = await parts.database.rows("notice_list", project=project)
+        if not rows and not (await look(parts.database, [project]))[0].known:
             raise NotFound(f"there is no project {project}")
         return {"notices": [dict(zip(names, row, strict=True)) for row in rows]}
 

@@ -14,7 +14,7 @@ from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLET
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.channels import NotificationSettings, channels
 from headrace_smap.insight.notices import Notice, Notifier
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 class InsightService(Service):
     name = "insight"
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        environment = world.settings.environment
+    def __init__(self, parts: SmapParts) -> None:
+        self._parts = parts
+        environment = parts.settings.environment
         self._public_url = NotificationSettings.read(environment).public_url.rstrip("/")
-        self.notifier = Notifier(world.database, channels(environment, world.database), self)
+        self.notifier = Notifier(parts.database, channels(environment, parts.database), self)
         results = Subscription(INSIGHT_QUEUE, (ANALYSIS_FINISHED,))
         ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))
-        aggregator = Aggregator(world.database)
-        room = world.settings.prefetch
+        aggregator = Aggregator(parts.database)
+        room = parts.settings.prefetch
         self._consumers = (
-            Consumer(world.bus, Intake(results, aggregator.handle, room), "insight"),
-            Consumer(world.bus, Intake(ends, self.notifier.handle), "notification"),
+            Consumer(parts.bus, Intake(results, aggregator.handle, room), "insight"),
+            Consumer(parts.bus, Intake(ends, self.notifier.handle), "notification"),
         )
 
     async def prepare(self) -> None:
@@ -51,12 +51,12 @@ class InsightService(Service):
         from headrace_smap.count.progress_routes import progress_routes
         from headrace_smap.insight.routes import report_routes
 
-        return [progress_routes(self._world), *report_routes(self._world)]
+        return [progress_routes(self._parts), *report_routes(self._parts)]
 
     async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
         """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
         or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
-        rows = await self._world.database.rows("notice_counts", project=project)
+        rows = await self._parts.database.rows("notice_counts", project=project)
         total, done, errors, finished, silent = rows[0] if rows else (0, 0, 0, False, False)
         if silent:
             return None
@@ -67,7 +67,7 @@ class InsightService(Service):
         return Notice(notice_id, project, counts, self._report_url(project))
 
     async def _shown(self, project: str) -> dict[str, int]:
-        seen = await self._world.ledger.tally(project)
+        seen = await self._parts.ledger.tally(project)
         if seen is None:
             return {}
         return {"total": seen.total, "done": min(seen.done, seen.total), "errors": seen.errors}

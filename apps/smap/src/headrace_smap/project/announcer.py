@@ -18,7 +18,7 @@ from headrace.ports import Event
 from headrace.services import Relay, RelayOptions, rest
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import DATA_COLLECTED, PROJECT_CREATED
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 TOPICS = (PROJECT_CREATED, DATA_COLLECTED)
 HOLD_S = 10.0
@@ -30,15 +30,15 @@ log = structlog.get_logger("smap")
 class Announcer:
     """A relay and its gauges. Any number may run."""
 
-    def __init__(self, world: World, accountant: Accountant, hold_s: float = HOLD_S) -> None:
-        self._outbox, self._accountant = world.engine.outbox, accountant
+    def __init__(self, parts: SmapParts, accountant: Accountant, hold_s: float = HOLD_S) -> None:
+        self._outbox, self._accountant = parts.engine.outbox, accountant
         options = RelayOptions(hold_s=hold_s, topics=TOPICS, keep_unrouted=True, before=self._open_accounts)
-        self._relay = Relay(self._outbox, world.bus, options=options)
+        self._relay = Relay(self._outbox, parts.bus, options=options)
         self._unpublished = Gauge(
-            "headrace_smap_outbox_unpublished", "Events that the bus was not told yet.", registry=world.registry
+            "headrace_smap_outbox_unpublished", "Events that the bus was not told yet.", registry=parts.registry
         )
         self._oldest_s = Gauge(
-            "headrace_smap_outbox_oldest_seconds", "Age of the oldest of them.", registry=world.registry
+            "headrace_smap_outbox_oldest_seconds", "Age of the oldest of them.", registry=parts.registry
         )
 
     async def relay(self) -> int:

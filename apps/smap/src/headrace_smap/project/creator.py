@@ -23,9 +23,9 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Step
 from headrace_smap.envelope import project_created
+from headrace_smap.parts import SmapParts
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.values import INITIALIZING
-from headrace_smap.world import World
 
 # The order under this id is this one: otherwise neither rows nor event may be written.
 STANDS = "order_stands"
@@ -36,14 +36,14 @@ log = structlog.get_logger("smap")
 class Creator:
     """Makes projects. Every call may be repeated as it is."""
 
-    def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
-        self._world, self._accountant, self._now = world, accountant, now
+    def __init__(self, parts: SmapParts, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
+        self._parts, self._accountant, self._now = parts, accountant, now
 
     async def create(self, project: str, order: AcceptedOrder) -> None:
         """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
         steps, events = self._steps(project, order), self._events(project, order)
         try:
-            await self._world.database.commit(*steps, events=events, insist=STANDS)
+            await self._parts.database.commit(*steps, events=events, insist=STANDS)
         except Conflict:
             raise Conflict(f"there is or was another project {project}", "leave out id, and one is made") from None
         log.info("project.created", project=project)
@@ -54,7 +54,7 @@ class Creator:
         its parent was deleted."""
         steps, events = self._steps(project, order), self._events(project, order)
         try:
-            await self._world.database.commit(*steps, events=events, insist=STANDS)
+            await self._parts.database.commit(*steps, events=events, insist=STANDS)
         except Conflict:
             return
         log.info("project.created", project=project, parent=order.parent)

@@ -24,9 +24,9 @@ from headrace_smap.blobs import WrongPath, check_path
 from headrace_smap.collector.blob_names import blob_prefix
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
+from headrace_smap.parts import SmapParts
 from headrace_smap.project.recrawls import schedule_name
 from headrace_smap.project.retrier import retry_key
-from headrace_smap.world import World
 
 HOLD_S = 60.0
 LOOK_S = 1.0
@@ -40,8 +40,8 @@ log = structlog.get_logger("smap")
 class Deleter:
     """Marks and sweeps. Every call may be repeated as it is."""
 
-    def __init__(self, world: World, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
-        self._world, self._database, self._accountant, self._now = world, world.database, accountant, now
+    def __init__(self, parts: SmapParts, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
+        self._parts, self._database, self._accountant, self._now = parts, parts.database, accountant, now
         self._holder = secrets.token_hex(8)
         self._bell = asyncio.Event()
 
@@ -59,7 +59,7 @@ class Deleter:
         await self._unschedule(project)
         with suppress(HeadraceError):
             # So that it is shown no more from now on; the sweep does it for good.
-            await self._world.ledger.forget(project)
+            await self._parts.ledger.forget(project)
         self._bell.set()
         return True
 
@@ -122,22 +122,22 @@ class Deleter:
         await self._database.transact(*((name, whose) for name in (*names, *own)))
         await self._unschedule(project)
         for key in (project, retry_key(project)):
-            await self._world.engine.outbox.forget(key)
+            await self._parts.engine.outbox.forget(key)
         await self._accountant.forget(project)
 
     async def _unschedule(self, project: str) -> None:
-        await self._world.engine.schedules.remove(schedule_name(project))
+        await self._parts.engine.schedules.remove(schedule_name(project))
 
     async def _remove_blobs(self, project: str, paths: Sequence[str]) -> None:
         shared = await self._database.rows("deletion_shared", project=project, paths=tuple(paths))
         kept = {path for (path,) in shared}
-        await self._world.blobs.delete([path for path in paths if path not in kept and _is_path(path)])
+        await self._parts.blobs.delete([path for path in paths if path not in kept and _is_path(path)])
 
     async def _remove_strays(self, project: str) -> None:
         """What a crawl had stored and was killed before it could write that down."""
         for (platform,) in await self._database.rows("deletion_platforms", project=project):
             page: list[str] = []
-            async for path in self._world.blobs.list(blob_prefix(platform, project)):
+            async for path in self._parts.blobs.list(blob_prefix(platform, project)):
                 page.append(path)
                 if len(page) == ROOM:
                     await self._remove_blobs(project, page)

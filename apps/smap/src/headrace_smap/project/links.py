@@ -31,7 +31,7 @@ class LinkedReader(Reader):
     """Reads projects with their links."""
 
     def __init__(self, desk: ProjectOperations, links: Links) -> None:
-        super().__init__(desk.world, desk.accountant)
+        super().__init__(desk.parts, desk.accountant)
         self._links = links
 
     async def get(self, project: str) -> Shown:

@@ -12,8 +12,8 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.truth import look
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
+from headrace_smap.parts import SmapParts
 from headrace_smap.values import DONE, NO_PROGRESS, STATUSES
-from headrace_smap.world import World
 
 CANCELLED = "CANCELLED"
 SHOWN_STATUSES = (*STATUSES, CANCELLED)
@@ -26,8 +26,8 @@ Shown = dict[str, Any]
 class Reader:
     """Reads projects."""
 
-    def __init__(self, world: World, accountant: Accountant) -> None:
-        self._database, self._ledger, self._accountant = world.database, world.ledger, accountant
+    def __init__(self, parts: SmapParts, accountant: Accountant) -> None:
+        self._database, self._ledger, self._accountant = parts.database, parts.ledger, accountant
 
     async def get(self, project: str) -> Shown:
         """One project with its progress; `NotFound` if there is none."""

@@ -23,9 +23,9 @@ from headrace.schedules import Timetable
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
+from headrace_smap.parts import SmapParts
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.orders import AcceptedOrder
-from headrace_smap.world import World
 
 FLOW = "smap-recrawl"
 EVERY_S_MIN = 60
@@ -50,8 +50,8 @@ class Recrawl:
 class Recrawls:
     """Keeps the schedules of projects and makes the crawls that are due."""
 
-    def __init__(self, world: World, creator: Creator, now: Callable[[], datetime] = utc_now) -> None:
-        self._engine, self._database, self._creator, self._now = world.engine, world.database, creator, now
+    def __init__(self, parts: SmapParts, creator: Creator, now: Callable[[], datetime] = utc_now) -> None:
+        self._engine, self._database, self._creator, self._now = parts.engine, parts.database, creator, now
         self.flow = headrace.Flow(FLOW)
 
         @self.flow.stage(retry=headrace.backoff(TRIES, cap_s=30.0))

@@ -16,7 +16,7 @@ from headrace_smap.count.completions import utc_now
 from headrace_smap.count.truth import look
 from headrace_smap.database import Row
 from headrace_smap.envelope import Collected, Malformed, collected, data_collected, read
-from headrace_smap.world import World
+from headrace_smap.parts import SmapParts
 
 ROOM = 500
 
@@ -24,8 +24,8 @@ ROOM = 500
 class Retrier:
     """Tells failed posts again."""
 
-    def __init__(self, world: World, now: Callable[[], datetime] = utc_now) -> None:
-        self._database, self._now = world.database, now
+    def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
+        self._database, self._now = parts.database, now
 
     async def retry(self, project: str, seed: str) -> int:
         """Try every post again that is failed now; how many there are. The same again with the same seed adds none."""

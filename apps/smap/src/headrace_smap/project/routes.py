@@ -56,7 +56,7 @@ class SealOrder(BaseModel):
 
 def project_routes(desk: ProjectOperations) -> list[APIRouter]:
     """All routes but progress and pages."""
-    links = Links(desk.world.settings.report_url)
+    links = Links(desk.parts.settings.report_url)
     return [_making(desk, links), _reading(desk, links), _steering(desk), _schedules(desk)]
 
 
@@ -116,7 +116,7 @@ def _reading(desk: ProjectOperations, links: Links) -> APIRouter:
         kind = form_of(name)
         await desk.reader.get(project)
         headers = {"Content-Disposition": f'attachment; filename="{_file_name(project)}.{name}"'}
-        return StreamingResponse(kind.pieces(desk.world.database, project), 200, headers, kind.media_type)
+        return StreamingResponse(kind.pieces(desk.parts.database, project), 200, headers, kind.media_type)
 
     return router
 

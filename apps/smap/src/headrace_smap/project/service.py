@@ -13,10 +13,10 @@ from headrace.errors import HeadraceError
 from headrace.services import Service, rest
 from headrace_smap.count.completions import utc_now
 from headrace_smap.count.progress_routes import progress_routes
+from headrace_smap.parts import SmapParts
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.operations import desk_of
 from headrace_smap.project.routes import project_routes
-from headrace_smap.world import World
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -34,9 +34,9 @@ class ProjectService(Service):
 
     name = "project"
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.desk = desk_of(world)
+    def __init__(self, parts: SmapParts) -> None:
+        self._parts = parts
+        self.desk = desk_of(parts)
         self.idempotency = self.desk.keys
 
     async def prepare(self) -> None:
@@ -50,7 +50,7 @@ class ProjectService(Service):
             group.create_task(self._tidy(stop))
 
     def routes(self) -> Sequence[APIRouter]:
-        return [front_routes(), *project_routes(self.desk), progress_routes(self.world)]
+        return [front_routes(), *project_routes(self.desk), progress_routes(self._parts)]
 
     async def _tidy(self, stop: asyncio.Event) -> None:
         """Answers that nobody asks for any more, and what they were made of."""
@@ -58,7 +58,7 @@ class ProjectService(Service):
             try:
                 now = utc_now()
                 await self.desk.keys.forget(ANSWERS_KEPT)
-                await self.world.database.rows("retry_forget", before=now - RETRIES_KEPT)
+                await self._parts.database.rows("retry_forget", before=now - RETRIES_KEPT)
             except HeadraceError as error:
                 log.warning("tidying.failing", error=str(error))
             await rest(stop, TIDY_S)

@@ -1,4 +1,4 @@
-"""The surroundings of a service: bus, ledger, blobs and database, each real or embedded as the settings say."""
+"""The parts of a service: bus, ledger, blobs and database, each real or embedded as the settings say."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SmapParts:
     """What a service works with. It owns none of it."""
 
     settings: Settings
@@ -34,7 +34,7 @@ class World:
     registry: CollectorRegistry
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def by_name(self) -> dict[str, Part]:
         """What `/readyz` and `doctor` ask."""
         return {
             "database": Asked(lambda: self.database.rows("answers")),
@@ -46,7 +46,7 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[World]:
+async def open_parts(settings: Settings, new: bool = True) -> AsyncIterator[SmapParts]:
     """Open every part, make what is missing, and give everything back at the end. Only with `new` may this begin an
     embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped."""
     from prometheus_client import CollectorRegistry
@@ -62,7 +62,7 @@ async def open_world(settings: Settings, new: bool = True) -> AsyncIterator[Worl
         ledger = await _ledger(settings, engine, stack)
         blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
         await blobs.prepare()
-        yield World(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
+        yield SmapParts(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
 
 
 async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:
