@@ -24,7 +24,7 @@ from headrace.errors import Unreachable
 from headrace.ports import Delivery, Event
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.completions import Completions
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import rank
 from headrace_smap.envelope import JOB_COMPLETED
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT, SEALED

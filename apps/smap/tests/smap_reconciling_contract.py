@@ -12,7 +12,7 @@ from smap_accounts import Clock, InlineDatabase, MemoryBus, MemoryLedger, Memory
 from headrace.ports import Delivery, Event
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.completions import Completions
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id, read
 from headrace_smap.settings import Settings

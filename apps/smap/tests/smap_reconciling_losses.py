@@ -8,7 +8,7 @@ from typing import Any
 from smap_accounts import MemoryLedger
 from smap_reconciling_contract import Account, MemoryHash
 
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.values import CRAWLING, DONE, Standing
 
 

@@ -16,7 +16,7 @@ import headrace
 from headrace.errors import CallerError, NotFound
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.count.accountant import BODY_BYTES_MAX, Accountant, ItemEnd
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import look
 from headrace_smap.database import open_database
 from headrace_smap.envelope import completed_id, read

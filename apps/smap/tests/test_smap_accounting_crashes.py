@@ -14,7 +14,7 @@ from headrace.ports import Delivery, Event
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.completions import Completions
 from headrace_smap.count.finisher import Finisher
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
 from headrace_smap.values import DONE, PROCESSING_WAIT, SEALED, PostEnd, Standing

@@ -14,10 +14,10 @@ import pytest
 from smap_account_seeds import FAULTS, Kinds, run_seed
 from smap_accounts import InlineDatabase, MemoryLedger
 
-from headrace_smap.count import reconciler_rules
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.finisher import Finisher
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation import rules
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import Truth
 from headrace_smap.values import CRAWLING, PROCESSING, PostEnd, Standing
 
@@ -135,14 +135,12 @@ class AnnouncesAnyhow(Accountant):
 class NeverFinishes(Reconciler):
     """Trusts that whoever crossed the line lives long enough to say so."""
 
-    async def _finish(self, view: reconciler_rules.View, memory: reconciler_rules.ReconcilerMemory) -> None:
+    async def _finish(self, view: rules.View, memory: rules.ReconcilerMemory) -> None:
         return
 
 
 class NeverRestores(Reconciler):
-    async def _restored(
-        self, view: reconciler_rules.View, memory: reconciler_rules.ReconcilerMemory
-    ) -> reconciler_rules.View:
+    async def _restored(self, view: rules.View, memory: rules.ReconcilerMemory) -> rules.View:
         return view
 
 

@@ -23,7 +23,7 @@ from waiting import eventually
 from headrace.errors import Conflict, HeadraceError
 from headrace.ports import Subscription
 from headrace_smap.count.accountant import Accountant, ItemEnd
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.parts import SmapParts, open_parts

@@ -21,7 +21,7 @@ from waiting import eventually
 import headrace
 from headrace.errors import OperatorError
 from headrace.testing.rig.redis import RedisServer
-from headrace_smap.count.reconciler import LEASE, Reconciler
+from headrace_smap.count.reconciliation.reconciler import LEASE, Reconciler
 from headrace_smap.count.remembered import REMEMBERED_MAX
 from headrace_smap.envelope import completed_id
 from headrace_smap.ledger.redis_ledger import open_redis_ledger

@@ -13,8 +13,8 @@ from smap_reconciling_strangers import StrangersContract
 
 from headrace.testing.twins import turns_red
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.count.reconciler import Reconciler
-from headrace_smap.count.reconciler_rules import ON_ITS_WAY, ReconcilerMemory, View
+from headrace_smap.count.reconciliation.reconciler import Reconciler
+from headrace_smap.count.reconciliation.rules import ON_ITS_WAY, ReconcilerMemory, View
 from headrace_smap.count.truth import look
 from headrace_smap.values import DONE, Standing
 

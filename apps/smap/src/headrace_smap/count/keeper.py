@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import completions
-from headrace_smap.count.reconciler import Reconciler
+from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.parts import SmapParts
 
 STOP_S_MAX = 10.0

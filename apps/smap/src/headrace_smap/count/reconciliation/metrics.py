@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Counter, Gauge
 
-from headrace_smap.count.reconciler_rules import (
+from headrace_smap.count.reconciliation.rules import (
     NOT_SEALED,
     View,
     beyond_total,

@@ -17,8 +17,8 @@ from headrace.errors import HeadraceError
 from headrace.services import NamedLease, Term, leader, rest
 from headrace_smap.count.accountant import Accountant, mirror_row
 from headrace_smap.count.completions import utc_now
-from headrace_smap.count.reconciler_metrics import Metrics
-from headrace_smap.count.reconciler_rules import (
+from headrace_smap.count.reconciliation.metrics import Metrics
+from headrace_smap.count.reconciliation.rules import (
     NOT_SEALED,
     ON_ITS_WAY,
     ReconcilerMemory,
