@@ -44,7 +44,7 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 
 RUN_S_MAX = 600.0
 SETTLED, TOLD, END_TO_END = "settled", "told", "end_to_end"
@@ -94,7 +94,7 @@ class Servers:
     s3: Any
 
     @contextmanager
-    def fresh(self, modules: str) -> Iterator[Settings]:
+    def fresh(self, modules: str) -> Iterator[SmapSettings]:
         self.redis.empty(1)
         with ExitStack() as stack:
             bucket = stack.enter_context(self.s3.bucket())
@@ -147,7 +147,7 @@ def _processor_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-async def plain(settings: Settings, stored: Stored, what: str) -> Took:
+async def plain(settings: SmapSettings, stored: Stored, what: str) -> Took:
     """What the specification's algorithm takes."""
     async with open_parts(settings) as parts:
         await _open_project(parts, stored, what == END_TO_END)
@@ -168,7 +168,7 @@ async def plain(settings: Settings, stored: Stored, what: str) -> Took:
         return Took(time.perf_counter() - began, _processor_s() - used)
 
 
-async def service(settings: Settings, stored: Stored, what: str) -> Took:
+async def service(settings: SmapSettings, stored: Stored, what: str) -> Took:
     """What it takes until the service has settled all of it, and told if that is asked for."""
     async with open_parts(settings) as parts:
         await _open_project(parts, stored, what == END_TO_END)
@@ -255,7 +255,7 @@ def _rates(stored: Stored, took: Took) -> dict[str, object]:
 def floors(servers: Servers, stored: Stored) -> Iterator[dict[str, object]]:
     paths = [path for path, _ in stored]
 
-    async def all_of_them(settings: Settings) -> dict[str, float]:
+    async def all_of_them(settings: SmapSettings) -> dict[str, float]:
         async with open_parts(settings) as parts:
             await parts.bus.subscribe(Subscription(ANALYTICS_QUEUE, ("data.collected",)))
             await _upload(parts.blobs, stored)

@@ -46,7 +46,6 @@ DOUBLED = [
     "Ready",
     "Refused",
     "Session",
-    "Settings",
     "Sink",
     "Streams",
     "Surroundings",

@@ -13,7 +13,7 @@ from waiting import eventually
 from headrace.ports import Event, Subscription
 from headrace_smap.collector.service import CollectorService
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 from headrace_smap.values import SEALED, Standing
 
 LISTENER = "smap.analytics"
@@ -80,5 +80,5 @@ async def report(parts: SmapParts, project: str) -> list[tuple[str, str, int, st
     return [(row[1], row[6], row[8], row[9]) for row in rows]
 
 
-def environment_of(settings: Settings, **given: str) -> dict[str, str]:
+def environment_of(settings: SmapSettings, **given: str) -> dict[str, str]:
     return {**settings.environment, **given}

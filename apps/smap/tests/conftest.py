@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from headrace.testing.rig.s3 import Bucket
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def own_log() -> Iterator[None]:
 
 
 @pytest.fixture
-def embedded(tmp_path: Path) -> Settings:
+def embedded(tmp_path: Path) -> SmapSettings:
     """Nothing but a directory."""
     return load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap")})
 
@@ -45,5 +45,5 @@ def real_environment(
 
 
 @pytest.fixture
-def real(real_environment: dict[str, str]) -> Settings:
+def real(real_environment: dict[str, str]) -> SmapSettings:
     return load(real_environment)

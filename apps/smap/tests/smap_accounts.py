@@ -21,7 +21,7 @@ from headrace.tables import python_rows, stored_values
 from headrace_smap.count.truth import rank
 from headrace_smap.database import STATEMENTS, Row, Step
 from headrace_smap.parts import SmapParts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import (
     CRAWL_OPEN,
     CRAWL_SEALED,
@@ -312,7 +312,7 @@ class MemoryParts:
     database: Any = field(default_factory=InlineDatabase)
     ledger: Any = field(default_factory=MemoryLedger)
     bus: Any = field(default_factory=MemoryBus)
-    settings: Settings = field(default_factory=Settings)
+    settings: SmapSettings = field(default_factory=SmapSettings)
 
     def opened(self, passing: Passing | None = None) -> SmapParts:
         survivors = [self.database, self.ledger, self.bus]

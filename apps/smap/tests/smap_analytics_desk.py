@@ -22,7 +22,7 @@ from headrace_smap.analytics.service import handler_of
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, ERRORS_QUEUE, JOB_COMPLETED
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 WATCH = "watch"
 LIMIT_S = 20.0
@@ -132,7 +132,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+async def open_desk(settings: SmapSettings) -> AsyncIterator[Desk]:
     async with open_parts(settings) as parts:
         await parts.bus.subscribe(Subscription(WATCH, (ANALYSIS_FINISHED, JOB_COMPLETED)))
         await Letters(parts.bus).prepare()

@@ -27,7 +27,7 @@ from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.routes import project_routes
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 EXAMPLE = {
     "keywords": ["VinFast", "VF3"],
@@ -162,7 +162,7 @@ async def dated(parts: SmapParts, calendar: Calendar) -> AsyncIterator[SmapParts
 
 
 @asynccontextmanager
-async def open_office(settings: Settings, **options: Any) -> AsyncIterator[Office]:
+async def open_office(settings: SmapSettings, **options: Any) -> AsyncIterator[Office]:
     """The service in a world of its own, with an ear for everything it tells."""
     calendar = Calendar()
     async with open_parts(settings) as opened, dated(opened, calendar) as parts:

@@ -15,7 +15,7 @@ from headrace_smap.count.completions import Completions
 from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id, read
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING, PROCESSING_WAIT
 
 P = "proj_abc"
@@ -95,7 +95,7 @@ class Account:
 
     def __init__(self, ledger: Any, shared: Hash, reconciler: type[Reconciler] = Reconciler, **settings: Any) -> None:
         self.bus, self.clock, self.database = MemoryBus(), Clock(), InlineDatabase()
-        self.parts = MemoryParts(self.database, ledger, self.bus, Settings(**settings))
+        self.parts = MemoryParts(self.database, ledger, self.bus, SmapSettings(**settings))
         self.opened = self.parts.opened()
         self.accountant = Accountant(self.opened, self.clock)
         self.reconciler = reconciler(self.opened, self.accountant, self.clock)

@@ -23,7 +23,7 @@ from headrace_smap.envelope import completed_id, read
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.ledger.store_ledger import StoreLedger
 from headrace_smap.parts import SmapParts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
 
 P = "proj_abc"
@@ -64,7 +64,7 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 @pytest.fixture(params=["embedded", "servers"])
 async def account(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Account]:
     servers = request.param == "servers"
-    settings = Settings(home=tmp_path, pg_dsn=request.getfixturevalue("postgres_url") if servers else "")
+    settings = SmapSettings(home=tmp_path, pg_dsn=request.getfixturevalue("postgres_url") if servers else "")
     bus, blobs = MemoryBus(), None
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings.engine_url))

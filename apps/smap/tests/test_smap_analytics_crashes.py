@@ -16,7 +16,7 @@ from headrace_smap.analytics.handler import Handler
 from headrace_smap.analytics.posts import HandledPost
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, JOB_COMPLETED
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 LETTERS, RESULTS, FINISH = 1, 3, 2
 """The first thing that is published are the letters; the line is crossed inside the settlement, then results follow."""
@@ -31,7 +31,7 @@ CRASHES = {
 
 
 @pytest.fixture
-async def desk(embedded: Settings) -> AsyncIterator[Desk]:
+async def desk(embedded: SmapSettings) -> AsyncIterator[Desk]:
     async with open_desk(embedded) as opened:
         await opened.store(**good(3), bad=b"{")
         await opened.seal()
@@ -120,7 +120,7 @@ async def test_the_same_message_in_two_hands_at_once_counts_once(desk: Desk) -> 
     await check(desk)
 
 
-async def test_a_large_post_is_not_lost_in_a_crash_either(embedded: Settings) -> None:
+async def test_a_large_post_is_not_lost_in_a_crash_either(embedded: SmapSettings) -> None:
     async with open_desk(embedded) as desk:
         await desk.store(large=b" " * 300_000 + post())
         await desk.seal()

@@ -17,21 +17,21 @@ from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.service import rerun
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import ANALYSIS_FINISHED, JOB_COMPLETED, derived_id
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 OTHER_BLOBS = {"large": b" " * 300_000 + post(), "huge": b" " * 2_000_000, "marked": b"\xef\xbb\xbf" + post()}
 
 
 @pytest.fixture(params=["embedded", "real"])
 async def anywhere(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
-    settings: Settings = request.getfixturevalue(request.param)
+    settings: SmapSettings = request.getfixturevalue(request.param)
     limited = replace(settings, environment={**settings.environment, "SMAP_POST_BYTES_MAX": "1000000"})
     async with open_desk(limited) as desk:
         yield desk
 
 
 @pytest.fixture
-async def desk(embedded: Settings) -> AsyncIterator[Desk]:
+async def desk(embedded: SmapSettings) -> AsyncIterator[Desk]:
     async with open_desk(embedded) as opened:
         yield opened
 
@@ -247,7 +247,7 @@ async def test_a_failed_post_that_is_told_again_and_goes_well_lowers_the_errors(
     assert topics(await desk.told())[JOB_COMPLETED] == 1
 
 
-async def test_a_rerun_rewrites_results_of_other_versions_and_counts_nothing(embedded: Settings) -> None:
+async def test_a_rerun_rewrites_results_of_other_versions_and_counts_nothing(embedded: SmapSettings) -> None:
     async with open_desk(embedded) as desk:
         await desk.store(**good(3), gone=post())
         await desk.seal()

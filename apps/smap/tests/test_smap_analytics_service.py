@@ -18,7 +18,7 @@ from headrace.ports import Event
 from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.service import AnalyticsService
 from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 END_S_MAX = 60.0
 
@@ -44,7 +44,7 @@ def sample(desk: Desk, name: str, **labels: str) -> float:
     return desk.parts.registry.get_sample_value(f"headrace_smap_{name}", labels) or 0.0
 
 
-async def test_posts_become_results_with_the_real_modules_in_a_child(embedded: Settings) -> None:
+async def test_posts_become_results_with_the_real_modules_in_a_child(embedded: SmapSettings) -> None:
     async with open_desk(embedded) as desk, running(desk):
         complaint = post(id="angry", text="Xe quá tệ, pin hỏng sau một tuần, thất vọng!")
         await desk.store(**good(5), angry=complaint, bad=b"{")
@@ -64,7 +64,7 @@ async def test_posts_become_results_with_the_real_modules_in_a_child(embedded: S
         assert sample(desk, "batch_seconds_count") >= 1
 
 
-async def test_what_is_in_the_queue_when_it_stops_is_there_for_the_next(embedded: Settings) -> None:
+async def test_what_is_in_the_queue_when_it_stops_is_there_for_the_next(embedded: SmapSettings) -> None:
     async with open_desk(embedded) as desk:
         await desk.store(**good(3))
         await desk.seal()
@@ -80,7 +80,7 @@ async def _is_done(desk: Desk) -> bool:
     return (await desk.progress())[0] == "DONE"
 
 
-async def test_a_module_that_nobody_knows_is_refused_at_the_start(embedded: Settings) -> None:
+async def test_a_module_that_nobody_knows_is_refused_at_the_start(embedded: SmapSettings) -> None:
     environment = {**embedded.environment, "SMAP_MODULES": "prepare,psychic"}
     async with open_desk(replace(embedded, environment=environment)) as desk:
         with pytest.raises(CallerError, match="psychic"):
@@ -96,7 +96,7 @@ def test_a_limit_that_cannot_work_is_refused_by_its_name(name: str, value: str) 
 
 
 async def test_a_letter_that_the_bus_does_not_take_does_not_keep_the_post_from_being_counted(
-    embedded: Settings,
+    embedded: SmapSettings,
 ) -> None:
     async with open_desk(embedded) as desk:
         await desk.store(fine=post(), bad=b"{")
@@ -124,7 +124,7 @@ class Confused:
         return found
 
 
-async def test_what_nobody_expected_is_the_fault_of_the_post_that_is_alone_with_it(embedded: Settings) -> None:
+async def test_what_nobody_expected_is_the_fault_of_the_post_that_is_alone_with_it(embedded: SmapSettings) -> None:
     async with open_desk(embedded) as desk:
         await desk.store(fine=post(), odd=post())
         await desk.seal()

@@ -22,7 +22,7 @@ from headrace_smap.analytics.service import handler_of
 from headrace_smap.analytics.suspects import ATTEMPTS_MAX, TOGETHER_MAX, Suspects
 from headrace_smap.analytics.work import Outcome, Work
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 POISON = b"kills"
 
@@ -44,7 +44,7 @@ class Poisonous:
 
 
 @pytest.fixture
-async def desk(embedded: Settings) -> AsyncIterator[Desk]:
+async def desk(embedded: SmapSettings) -> AsyncIterator[Desk]:
     async with open_desk(embedded) as opened:
         yield opened
 

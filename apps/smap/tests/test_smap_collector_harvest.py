@@ -17,7 +17,7 @@ from headrace_smap.collector.tasks import CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.database import Row, Step
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import Standing
 
 # Two tasks that share a post, one with an empty page.
@@ -30,13 +30,13 @@ POINTS_MIN = 60
 
 
 @pytest.fixture
-async def parts(embedded: Settings) -> AsyncIterator[SmapParts]:
+async def parts(embedded: SmapSettings) -> AsyncIterator[SmapParts]:
     async with open_parts(embedded) as opened:
         yield opened
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def either(request: pytest.FixtureRequest, embedded: Settings) -> Settings:
+def either(request: pytest.FixtureRequest, embedded: SmapSettings) -> SmapSettings:
     """A world with its rows in a file or in PostgreSQL; the other parts make no difference here."""
     if request.param == "sqlite":
         return embedded
@@ -44,7 +44,7 @@ def either(request: pytest.FixtureRequest, embedded: Settings) -> Settings:
 
 
 @pytest.fixture
-async def any_parts(either: Settings) -> AsyncIterator[SmapParts]:
+async def any_parts(either: SmapSettings) -> AsyncIterator[SmapParts]:
     async with open_parts(either) as opened:
         yield opened
 
@@ -168,7 +168,7 @@ async def test_a_holder_that_nobody_refuses_is_noticed(parts: SmapParts) -> None
         await late_holder(parts, Unfenced)
 
 
-async def test_the_cap_is_exact_however_many_find_posts_at_once(either: Settings) -> None:
+async def test_the_cap_is_exact_however_many_find_posts_at_once(either: SmapSettings) -> None:
     async with open_parts(replace(either, posts_max=40)) as parts:
         await capped(parts, 40)
 
@@ -207,7 +207,7 @@ class Uncapped:
         return answer
 
 
-async def test_a_cap_that_is_only_looked_at_before_is_noticed(embedded: Settings) -> None:
+async def test_a_cap_that_is_only_looked_at_before_is_noticed(embedded: SmapSettings) -> None:
     async with open_parts(replace(embedded, posts_max=40)) as parts:
         broken = replace(parts, database=Uncapped(parts.database))
         with pytest.raises(AssertionError):

@@ -35,14 +35,14 @@ from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.parts import open_parts
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 from headrace_smap.values import CRAWLING, DONE
 
 DAYS = {"date_range": ["2025-01-01", "2025-01-02"]}
 TIKTOK = {"targets": [{"platform": "TIKTOK"}]}
 
 
-async def test_what_is_found_is_stored_counted_and_told_exactly(embedded: Settings) -> None:
+async def test_what_is_found_is_stored_counted_and_told_exactly(embedded: SmapSettings) -> None:
     crawlers = "*=simulated:posts=45&page=20&overlap=0.2&broken=0.1"
     async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as parts:
         targets = [{"platform": "TikTok", "url": "..."}, {"platform": "youtube"}]
@@ -68,14 +68,14 @@ async def test_what_is_found_is_stored_counted_and_told_exactly(embedded: Settin
         {"project_id": "p", "keywords": ["x"]},
     ],
 )
-async def test_an_order_is_understood_in_every_form(embedded: Settings, body: dict[str, object]) -> None:
+async def test_an_order_is_understood_in_every_form(embedded: SmapSettings, body: dict[str, object]) -> None:
     crawlers = "*=simulated:posts=2"
     async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers, SMAP_PLATFORMS="tiktok")) as parts:
         await tell(parts, json.dumps(body).encode(), "any")
         assert (await sealed(parts, "p")).total == 2
 
 
-async def test_garbage_becomes_a_dead_letter_and_holds_up_nobody(embedded: Settings) -> None:
+async def test_garbage_becomes_a_dead_letter_and_holds_up_nobody(embedded: SmapSettings) -> None:
     async with collecting(environment_of(embedded)) as parts:
         for number, body in enumerate((b"\xff\xfe", b"[]", b"{}", b'{"payload": {"project_id": 7}}')):
             await tell(parts, body, f"bad-{number}")
@@ -90,7 +90,7 @@ async def test_garbage_becomes_a_dead_letter_and_holds_up_nobody(embedded: Setti
         assert {reason.partition(":")[0] for reason in reasons} == {"event_json", "event_payload", "event_project"}
 
 
-async def test_an_order_that_comes_again_changes_nothing(embedded: Settings) -> None:
+async def test_an_order_that_comes_again_changes_nothing(embedded: SmapSettings) -> None:
     crawlers = "*=simulated:posts=5"
     async with collecting(environment_of(embedded, SMAP_CRAWLERS=crawlers)) as parts:
         await order(parts, "again", keywords=["x"], **TIKTOK)
@@ -105,7 +105,7 @@ async def test_an_order_that_comes_again_changes_nothing(embedded: Settings) -> 
         assert len(await told(parts)) == 10
 
 
-async def test_an_order_for_a_project_that_is_over_opens_nothing(embedded: Settings) -> None:
+async def test_an_order_for_a_project_that_is_over_opens_nothing(embedded: SmapSettings) -> None:
     async with collecting(environment_of(embedded)) as parts:
         await order(parts, "over")
         assert (await sealed(parts, "over")).status == DONE
@@ -118,14 +118,14 @@ async def test_an_order_for_a_project_that_is_over_opens_nothing(embedded: Setti
         assert await report(parts, "over") == []
 
 
-async def test_a_project_with_nothing_to_crawl_is_finished_at_once(embedded: Settings) -> None:
+async def test_a_project_with_nothing_to_crawl_is_finished_at_once(embedded: SmapSettings) -> None:
     async with collecting(environment_of(embedded)) as parts:
         await order(parts, "empty")
         standing = await sealed(parts, "empty")
         assert (standing.status, standing.total) == (DONE, 0)
 
 
-async def test_an_order_that_cannot_be_carried_out_says_why_and_is_finished(embedded: Settings) -> None:
+async def test_an_order_that_cannot_be_carried_out_says_why_and_is_finished(embedded: SmapSettings) -> None:
     async with collecting(environment_of(embedded)) as parts:
         await order(parts, "huge", keywords=["x"], date_range=["0001-01-01", "9999-12-31"])
         assert (await sealed(parts, "huge")).status == DONE
@@ -134,7 +134,7 @@ async def test_an_order_that_cannot_be_carried_out_says_why_and_is_finished(embe
         assert "DAYS_MAX" in str(error)
 
 
-async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(embedded: Settings) -> None:
+async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(embedded: SmapSettings) -> None:
     async with open_site() as site:
         busy = iter((503, 503, 200))
 
@@ -156,7 +156,7 @@ async def test_a_task_that_fails_for_good_is_noted_and_the_project_is_sealed(emb
             assert site.asked().count("/gone") == 1
 
 
-async def test_a_feed_that_nobody_gave_an_address_is_a_task_that_failed(embedded: Settings) -> None:
+async def test_a_feed_that_nobody_gave_an_address_is_a_task_that_failed(embedded: SmapSettings) -> None:
     async with collecting(environment_of(embedded)) as parts:
         await order(parts, "addressless", keywords=["a"], targets=[{"platform": "news"}])
         assert (await sealed(parts, "addressless")).total == 0
@@ -164,7 +164,7 @@ async def test_a_feed_that_nobody_gave_an_address_is_a_task_that_failed(embedded
         assert (state, "SMAP_CRAWLERS='news=feed:https://" in str(error)) == ("failed", True)
 
 
-async def test_the_cap_of_a_project_is_exact(embedded: Settings) -> None:
+async def test_the_cap_of_a_project_is_exact(embedded: SmapSettings) -> None:
     wishes = {"SMAP_POSTS_MAX": "37", "SMAP_CRAWLERS": "*=simulated:posts=30&page=7"}
     async with collecting(environment_of(embedded, **wishes)) as parts:
         for asked, expected in ((None, 37), (100, 37), (11, 11)):
@@ -174,14 +174,14 @@ async def test_the_cap_of_a_project_is_exact(embedded: Settings) -> None:
             assert len(await told(parts)) == await blobs_count(parts, project) == expected
 
 
-async def test_a_crawl_of_many_turns_finds_everything_once(embedded: Settings) -> None:
+async def test_a_crawl_of_many_turns_finds_everything_once(embedded: SmapSettings) -> None:
     wishes = {"SMAP_CRAWL_TURN_S": "0", "SMAP_CRAWLERS": "*=simulated:posts=60&page=10"}
     async with collecting(environment_of(embedded, **wishes)) as parts:
         await order(parts, "long", keywords=["a", "b"], **TIKTOK)
         assert (await sealed(parts, "long")).total == len(await told(parts)) == 120
 
 
-async def test_a_cancelled_project_stops_soon_at_what_was_found(embedded: Settings) -> None:
+async def test_a_cancelled_project_stops_soon_at_what_was_found(embedded: SmapSettings) -> None:
     wishes = {"SMAP_CRAWLERS": "slow=simulated:posts=1000&page=1&latency=600,*=simulated:posts=4&page=1"}
     async with collecting(environment_of(embedded, **wishes)) as parts:
         await order(parts, "cancelled", keywords=["a"], targets=[{"platform": "slow"}, {"platform": "tiktok"}])
@@ -200,7 +200,7 @@ async def test_a_cancelled_project_stops_soon_at_what_was_found(embedded: Settin
         assert (await sealed(parts, "cancelled")).total == len(await told(parts)) == 4
 
 
-async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedded: Settings) -> None:
+async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedded: SmapSettings) -> None:
     crawlers = "*=simulated:posts=60&page=3&latency=0.02"
     settings = load(environment_of(embedded, SMAP_CRAWLERS=crawlers))
     async with open_parts(settings) as parts:
@@ -218,7 +218,7 @@ async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedde
         assert {state for _, state, _, _ in await report(parts, "handed")} == {"done"}
 
 
-async def test_posts_wait_until_somebody_listens(embedded: Settings) -> None:
+async def test_posts_wait_until_somebody_listens(embedded: SmapSettings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts, running(parts):
         await parts.engine.bus.unsubscribe("smap.analytics")
@@ -233,7 +233,7 @@ async def test_posts_wait_until_somebody_listens(embedded: Settings) -> None:
         assert (await sealed(parts, "early")).total == len(await told(parts)) == 3
 
 
-async def test_the_tasks_of_a_project_are_told_over_http(embedded: Settings) -> None:
+async def test_the_tasks_of_a_project_are_told_over_http(embedded: SmapSettings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts, running(parts) as service:
         await order(parts, "asked", keywords=["a", "b"], **TIKTOK)
@@ -260,7 +260,7 @@ class Unlucky(Crawl):
         return await super().turn(task, fence)
 
 
-async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: Settings) -> None:
+async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: SmapSettings) -> None:
     settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts:
         await parts.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
@@ -276,7 +276,7 @@ async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: 
         assert {state for _, state, _, _ in await report(parts, "unlucky")} == {"done"}
 
 
-async def test_two_instances_share_a_project(embedded: Settings) -> None:
+async def test_two_instances_share_a_project(embedded: SmapSettings) -> None:
     environment = environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=40&page=5&latency=0.005")
     async with collecting(environment) as parts, collecting(environment):
         words = [f"k{number}" for number in range(6)]

@@ -17,7 +17,7 @@ from waiting import until
 
 from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -27,7 +27,7 @@ CRAWLERS = "*=simulated:posts=5&page=5&broken=0.2"
 
 
 @pytest.fixture
-def place(embedded: Settings, tmp_path: Path) -> Iterator[Town]:
+def place(embedded: SmapSettings, tmp_path: Path) -> Iterator[Town]:
     environment = {
         "PATH": os.environ["PATH"],
         "SMAP_HOME": str(embedded.home),
@@ -52,7 +52,7 @@ def failing(headrace_command: Command, tmp_path: Path) -> Failing:
 
 
 @pytest.fixture
-def working(headrace_command: Command, embedded: Settings) -> Working:
+def working(headrace_command: Command, embedded: SmapSettings) -> Working:
     """A command that works, on the same directory as the services; what it says."""
 
     def run(*arguments: str, **variables: str) -> str:
@@ -130,7 +130,7 @@ def test_a_project_that_is_finished_is_sealed_already(working: Working, failing:
 
 
 def test_what_cannot_be_cancelled_or_tried_again_stays_as_it_is(
-    working: Working, failing: Failing, embedded: Settings
+    working: Working, failing: Failing, embedded: SmapSettings
 ) -> None:
     here = {"SMAP_HOME": str(embedded.home)}
     project = working(*ORDER).strip()

@@ -16,7 +16,7 @@ from headrace import HeadraceError, OperatorError
 from headrace.errors import MissingExtra, SchemaMismatch
 from headrace.ports import Backlog, Delivery, Event, StoreBus, StoreFull, Subscription, Unknown, Unreachable
 from headrace.services import bare_errors
-from headrace_smap.consumer import Consumer, Handle, Intake
+from headrace_smap.consumer import BatchIntake, Consumer, Handle
 
 SUBSCRIPTION = Subscription("posts", ("data.collected",), deliveries_max=2)
 
@@ -41,7 +41,7 @@ class Wrapped:
 @asynccontextmanager
 async def consuming(bus: Any, handle: Handle, **options: float) -> AsyncIterator[asyncio.Event]:
     stop = asyncio.Event()
-    intake = Intake(SUBSCRIPTION, handle, room=int(options.get("room", 10)), lanes=int(options.get("lanes", 1)))
+    intake = BatchIntake(SUBSCRIPTION, handle, room=int(options.get("room", 10)), lanes=int(options.get("lanes", 1)))
     running = asyncio.create_task(Consumer(bus, intake, "test").run(stop))
     try:
         yield stop
@@ -99,7 +99,7 @@ async def test_a_failure_that_needs_an_operator_ends_the_consumer_with_its_words
     await publish(bus, 1, 2)
     faced: Any = bus if where == "handler" else _Refusing(bus, kind("the tables are older than this program"))
     with pytest.raises(kind, match="older than this program"), bare_errors():
-        await asyncio.wait_for(Consumer(faced, Intake(SUBSCRIPTION, handle), "test").run(asyncio.Event()), 10)
+        await asyncio.wait_for(Consumer(faced, BatchIntake(SUBSCRIPTION, handle), "test").run(asyncio.Event()), 10)
     assert await bus.backlog("posts") == Backlog(waiting=2)
 
 

@@ -18,7 +18,7 @@ from headrace.errors import CallerError, HeadraceError
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.count.truth import look
 from headrace_smap.database import STATEMENTS, Database, open_database
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 NOW = datetime(2025, 11, 29, 10, 0, 0, 123456, tzinfo=UTC)
 TIMES = ("now", "until", "hold_s", "delay_s")
@@ -33,13 +33,13 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> SmapSettings:
     dsn = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
-    return Settings(home=tmp_path, pg_dsn=dsn)
+    return SmapSettings(home=tmp_path, pg_dsn=dsn)
 
 
 @pytest.fixture
-async def database(settings: Settings) -> AsyncIterator[Database]:
+async def database(settings: SmapSettings) -> AsyncIterator[Database]:
     async with open_database(settings.engine_url) as database:
         if settings.pg_dsn:
             with psycopg.connect(settings.pg_dsn, autocommit=True) as cleaning:
@@ -56,7 +56,7 @@ async def counts(database: Database, project: str) -> tuple[int, int]:
     return truth.settled, truth.failed
 
 
-async def test_several_make_the_tables_at_once(settings: Settings) -> None:
+async def test_several_make_the_tables_at_once(settings: SmapSettings) -> None:
     async with AsyncExitStack() as stack:
         opened = [stack.enter_async_context(open_database(settings.engine_url)) for _ in range(4)]
         databases = await asyncio.gather(*opened)
@@ -121,7 +121,7 @@ async def test_an_item_counts_once_and_only_ever_gets_better(database: Database)
 
 
 async def test_many_settle_the_same_items_in_any_order_and_each_counts_once(
-    database: Database, settings: Settings
+    database: Database, settings: SmapSettings
 ) -> None:
     """Batches overlap, of two projects and of two services: no deadlock is seen, and nothing counts twice."""
     async with open_database(settings.engine_url) as other:

@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError
 from headrace.tables import Statements
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.database import STATEMENTS, open_database
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 ADD = """INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
 VALUES ('e1', 'project.created', :body, 'p1', 'p1', :now, :now)"""
@@ -34,11 +34,11 @@ class BeforeEngineOutbox(Statements):
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        yield Settings(home=tmp_path).engine_url
+        yield SmapSettings(home=tmp_path).engine_url
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     with server.database() as dsn:
-        yield Settings(home=tmp_path, pg_dsn=dsn).engine_url
+        yield SmapSettings(home=tmp_path, pg_dsn=dsn).engine_url
 
 
 async def test_the_old_outbox_goes_when_it_is_empty_and_not_before(url: str) -> None:

@@ -19,7 +19,7 @@ from headrace_smap.count.completions import Completions
 from headrace_smap.insight.notices import ROOM, Notifier
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 WEBHOOK = {"SMAP_WEBHOOK_SECRET": f"whsec_{base64.b64encode(b'k' * 24).decode()}"}
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -50,7 +50,7 @@ def hook() -> Iterator[Receiver]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def office(request: pytest.FixtureRequest, embedded: Settings, hook: Receiver) -> AsyncIterator[Office]:
+async def office(request: pytest.FixtureRequest, embedded: SmapSettings, hook: Receiver) -> AsyncIterator[Office]:
     settings = replace(embedded, environment={**embedded.environment, **WEBHOOK, "SMAP_WEBHOOK_URL": hook.url})
     if request.param == "postgres":
         settings = replace(settings, pg_dsn=request.getfixturevalue("postgres_database"))
@@ -133,7 +133,7 @@ async def test_counts_that_nobody_knows_are_not_told(office: Office, fields: dic
 
 
 async def test_mail_and_zalo_tell_an_end_without_counts(
-    embedded: Settings, hook: Receiver, smtp_inbox: SmtpServer
+    embedded: SmapSettings, hook: Receiver, smtp_inbox: SmtpServer
 ) -> None:
     mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
     zalo = {"SMAP_ZALO_USER_ID": "1", "SMAP_ZALO_ACCESS_TOKEN": "t", "SMAP_ZALO_API_URL": hook.url}

@@ -21,7 +21,7 @@ from headrace_smap.count.keeper import keeping
 from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 
 P = "proj_abc"
 HASH = f"smap:proj:{P}"
@@ -35,12 +35,12 @@ def environment(tmp_path: Path, redis_database: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def settings(environment: dict[str, str]) -> Settings:
+def settings(environment: dict[str, str]) -> SmapSettings:
     return load(environment)
 
 
 @asynccontextmanager
-async def witnessed(settings: Settings) -> AsyncIterator[tuple[SmapParts, redis.asyncio.Redis]]:
+async def witnessed(settings: SmapSettings) -> AsyncIterator[tuple[SmapParts, redis.asyncio.Redis]]:
     """A world where somebody hears of every end, and the hash as a foreign service has it."""
     client = redis.asyncio.Redis.from_url(settings.redis_url, decode_responses=True)
     async with open_parts(settings) as parts:
@@ -67,7 +67,7 @@ async def all_counted_by_others(parts: SmapParts, client: redis.asyncio.Redis) -
 
 
 async def test_an_end_that_the_seal_of_our_collector_reached_is_told_without_analytics_of_ours(
-    environment: dict[str, str], settings: Settings, tmp_path: Path
+    environment: dict[str, str], settings: SmapSettings, tmp_path: Path
 ) -> None:
     async with witnessed(settings) as (parts, client):
         await all_counted_by_others(parts, client)
@@ -84,7 +84,7 @@ async def test_an_end_that_the_seal_of_our_collector_reached_is_told_without_ana
         assert heard == [completed_id(P)]
 
 
-async def test_an_end_that_foreign_analytics_reached_and_told_is_kept(settings: Settings) -> None:
+async def test_an_end_that_foreign_analytics_reached_and_told_is_kept(settings: SmapSettings) -> None:
     async with witnessed(settings) as (parts, client), keeping(parts, asyncio.Event()):
         collector = Accountant(parts)
         await collector.open(P)
@@ -101,7 +101,7 @@ async def test_an_end_that_foreign_analytics_reached_and_told_is_kept(settings: 
         assert progress == {"status": "DONE", "total": 2, "processed": 2, "errors": 1, "percent": 100.0}
 
 
-async def test_without_keeping_nobody_tells(settings: Settings) -> None:
+async def test_without_keeping_nobody_tells(settings: SmapSettings) -> None:
     """The twin: a process of ours that only has its service."""
     async with witnessed(settings) as (parts, client):
         await all_counted_by_others(parts, client)
@@ -116,7 +116,7 @@ class Cut:
         raise Unreachable("no bus")
 
 
-async def test_it_is_stopped_with_its_block_and_begins_again_after_a_failure(settings: Settings) -> None:
+async def test_it_is_stopped_with_its_block_and_begins_again_after_a_failure(settings: SmapSettings) -> None:
     async with witnessed(settings) as (parts, _):
         with pytest.raises(Unreachable):
             async with keeping(replace(parts, bus=Cut()), asyncio.Event()):  # type: ignore[arg-type]

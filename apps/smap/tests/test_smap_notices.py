@@ -20,7 +20,7 @@ from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
 from headrace_smap.insight.channels import channels
 from headrace_smap.insight.notices import ATTEMPTS_MAX, Notice, Notifier
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import DONE, Standing
 
 SECRET = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
@@ -36,7 +36,7 @@ class Teller:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncIterator[Database]:
+async def database(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Database]:
     settings = embedded
     if request.param == "postgres":
         settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
@@ -213,7 +213,9 @@ async def test_zalos_refusals_are_told_apart(database: Database, hook: Receiver,
         ({"SMAP_WEBHOOK_URL": "http://h", "SMAP_WEBHOOK_SECRET": "whsec_%%%"}, "SMAP_WEBHOOK_SECRET"),
     ],
 )
-async def test_half_a_channel_is_refused_by_name(embedded: Settings, environment: dict[str, str], named: str) -> None:
+async def test_half_a_channel_is_refused_by_name(
+    embedded: SmapSettings, environment: dict[str, str], named: str
+) -> None:
     embedded.home.mkdir(exist_ok=True)
     async with open_database(embedded.engine_url) as database:
         with pytest.raises(CallerError, match=named):

@@ -21,13 +21,13 @@ from headrace_smap.frame import NAME, NAMES, service_of
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.report_content import gather
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 ORDER = {"id": "p", "keywords": ["VinFast"], "date_range": ["2025-01-01", "2025-01-02"]}
 
 
 @pytest.fixture
-def on_15(shared_servers: SharedServers, embedded: Settings) -> Iterator[Settings]:
+def on_15(shared_servers: SharedServers, embedded: SmapSettings) -> Iterator[SmapSettings]:
     server = cast(PostgresServer, shared_servers.start("smap_postgres15", "postgres15"))
     with server.database() as url:
         crawlers = {"SMAP_CRAWLERS": "*=simulated:posts=5&broken=0.2", "SMAP_ANALYSTS": "0"}
@@ -35,7 +35,7 @@ def on_15(shared_servers: SharedServers, embedded: Settings) -> Iterator[Setting
 
 
 @asynccontextmanager
-async def all_four(settings: Settings) -> AsyncIterator[tuple[SmapParts, str]]:
+async def all_four(settings: SmapSettings) -> AsyncIterator[tuple[SmapParts, str]]:
     """The services in this process, and where the project service is."""
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
@@ -46,7 +46,7 @@ async def all_four(settings: Settings) -> AsyncIterator[tuple[SmapParts, str]]:
         yield parts, urls[0]
 
 
-async def test_postgres_15_takes_it_all(on_15: Settings) -> None:
+async def test_postgres_15_takes_it_all(on_15: SmapSettings) -> None:
     async with all_four(on_15) as (parts, url), httpx.AsyncClient(trust_env=False) as client:
         assert (await client.post(f"{url}/projects", json=ORDER)).is_success
 

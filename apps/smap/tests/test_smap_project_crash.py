@@ -24,7 +24,7 @@ from headrace_smap.project.creator import Creator
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.routes import project_routes
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 Equip = Callable[[ProjectOperations], ProjectOperations]
 
@@ -85,7 +85,7 @@ async def dies_at(office: Office, processes: Processes, fate: Fate) -> bool:
     return died
 
 
-async def every_death(settings: Settings, equip: Equip = as_it_is) -> int:
+async def every_death(settings: SmapSettings, equip: Equip = as_it_is) -> int:
     async with open_office(settings) as office:
         processes = Processes(office, equip)
         for deaths, fate in enumerate(fates()):
@@ -94,7 +94,7 @@ async def every_death(settings: Settings, equip: Equip = as_it_is) -> int:
     return 0
 
 
-async def test_a_project_survives_a_death_at_every_step(embedded: Settings) -> None:
+async def test_a_project_survives_a_death_at_every_step(embedded: SmapSettings) -> None:
     assert await every_death(embedded) >= 12
 
 
@@ -105,7 +105,7 @@ class WithoutOutbox(Creator):
         return []
 
 
-async def test_without_the_outbox_the_event_would_be_lost(embedded: Settings) -> None:
+async def test_without_the_outbox_the_event_would_be_lost(embedded: SmapSettings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
         return replace(desk, creator=WithoutOutbox(desk.parts, desk.accountant))
 
@@ -123,7 +123,7 @@ class WithoutSeed(Creator):
         await super().create(f"{project}-{WithoutSeed.made}", order)
 
 
-async def test_without_the_seed_a_project_would_be_doubled(embedded: Settings) -> None:
+async def test_without_the_seed_a_project_would_be_doubled(embedded: SmapSettings) -> None:
     def equip(desk: ProjectOperations) -> ProjectOperations:
         return replace(desk, creator=WithoutSeed(desk.parts, desk.accountant))
 
@@ -158,7 +158,7 @@ class WithoutAccounts(Announcer):
 
 @pytest.mark.parametrize(("announcer", "found"), [(Announcer, [True]), (WithoutAccounts, [False])])
 async def test_whoever_hears_of_a_project_finds_its_account(
-    embedded: Settings, announcer: type[Announcer], found: list[bool]
+    embedded: SmapSettings, announcer: type[Announcer], found: list[bool]
 ) -> None:
     async with open_office(embedded) as office:
         with pytest.raises(Killed):

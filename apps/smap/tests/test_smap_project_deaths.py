@@ -13,13 +13,13 @@ from smap_office import Office, open_office
 from headrace_smap.collector.blob_names import blob_path
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.recrawls import Recrawl, schedule_name
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 Work = Callable[[ProjectOperations], Awaitable[object]]
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 

@@ -18,14 +18,14 @@ from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.project import deleter
 from headrace_smap.project.deleter import AGAIN_S, Deleter
 from headrace_smap.project.recrawls import schedule_name
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 TABLES = ("projects", "smap_order", "smap_retry", "smap_found", "smap_crawl", "smap_item", "post_analytics")
 TABLES += ("smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 

@@ -17,13 +17,13 @@ from smap_office import START, Office, open_office
 
 from headrace_smap.project.export import FORMS, NAMES, ROOM
 from headrace_smap.project.workbook import Workbook
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 HOSTILE = ['=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", "\t=1", "plain", "dòng\nhai", 'a "b", c', "đ\x01ẹp"]
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 

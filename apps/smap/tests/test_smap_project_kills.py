@@ -14,7 +14,7 @@ import httpx
 from smap_office import EXAMPLE, Office, open_office
 from waiting import eventually
 
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 KILLS = 2 * TIMES
@@ -88,7 +88,7 @@ async def all_told(office: Office, projects: set[str]) -> None:
     assert heard == projects
 
 
-async def test_every_order_is_one_project_however_often_the_service_is_killed(embedded: Settings) -> None:
+async def test_every_order_is_one_project_however_often_the_service_is_killed(embedded: SmapSettings) -> None:
     stop = asyncio.Event()
     async with open_office(embedded) as office, httpx.AsyncClient(timeout=20) as client:
         port = Port(client)

@@ -23,7 +23,7 @@ from headrace_smap.project.front import front_routes
 from headrace_smap.project.links import LinkedReader, Links
 from headrace_smap.project.routes import project_routes
 from headrace_smap.project.stream import watch_newest
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ADDRESS = "https://insight.example/projects/{project}/report?from=\"'<b>&x={project}"
@@ -37,7 +37,7 @@ SHOWN = """
 """
 
 
-def with_reports(settings: Settings, address: str = ADDRESS) -> Settings:
+def with_reports(settings: SmapSettings, address: str = ADDRESS) -> SmapSettings:
     return replace(settings, report_url=address)
 
 
@@ -48,7 +48,7 @@ async def answered(office: Office) -> list[dict[str, str]]:
     return [made["links"], listed["links"], (await office.client.get("/projects/mine")).json()["links"]]
 
 
-async def test_a_report_is_among_the_links_if_its_address_is_known(embedded: Settings) -> None:
+async def test_a_report_is_among_the_links_if_its_address_is_known(embedded: SmapSettings) -> None:
     async with open_office(with_reports(embedded)) as office:
         for links in await answered(office):
             assert set(links) == {*OWN, "report"}
@@ -59,7 +59,7 @@ async def test_a_report_is_among_the_links_if_its_address_is_known(embedded: Set
         await stream.aclose()
 
 
-async def test_without_its_address_there_is_no_link_to_a_report(embedded: Settings) -> None:
+async def test_without_its_address_there_is_no_link_to_a_report(embedded: SmapSettings) -> None:
     async with open_office(embedded) as office:
         for links in await answered(office):
             assert links == {**links, "progress": "/projects/mine/progress"}
@@ -106,7 +106,7 @@ async def cancelled_with_an_error(office: Office) -> None:
 
 
 @pytest.mark.parametrize("reports", [True, False])
-async def test_the_page_offers_what_can_be_done(reports: bool, tmp_path: Path, embedded: Settings) -> None:
+async def test_the_page_offers_what_can_be_done(reports: bool, tmp_path: Path, embedded: SmapSettings) -> None:
     obtain(["chromium"])
     chromium = str(TOOLS["chromium"].found())
     async with open_office(with_reports(embedded) if reports else embedded) as office:

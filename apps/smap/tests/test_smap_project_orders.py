@@ -10,11 +10,11 @@ import pytest
 from smap_office import EXAMPLE, Office, open_office
 
 from headrace_smap.collector.task_plan import read_order
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 

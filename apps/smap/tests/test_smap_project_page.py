@@ -19,7 +19,7 @@ from headrace.testing.rig.obtaining import obtain
 from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.routes import project_routes
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 HOSTILE = '<img src=x onerror="alert(1)"> & Cổ phiếu'
 LIST = "[...document.querySelectorAll('li')].map(row => row.innerText)"
@@ -53,7 +53,7 @@ async def served(office: Office) -> AsyncIterator[str]:
 
 
 async def test_people_order_watch_and_delete_projects_in_a_browser(
-    chromium: str, tmp_path: Path, embedded: Settings
+    chromium: str, tmp_path: Path, embedded: SmapSettings
 ) -> None:
     async with open_office(embedded) as office, served(office) as url:
         first = await office.make(name=HOSTILE)
@@ -91,7 +91,9 @@ async def _gone(office: Office, project: str) -> bool:
     return (await office.client.get(f"/projects/{project}")).status_code == 404
 
 
-async def test_what_a_page_does_not_bring_along_is_not_run(chromium: str, tmp_path: Path, embedded: Settings) -> None:
+async def test_what_a_page_does_not_bring_along_is_not_run(
+    chromium: str, tmp_path: Path, embedded: SmapSettings
+) -> None:
     async with open_office(embedded) as office, served(office) as url:
         browser = await asyncio.to_thread(Browser, chromium, tmp_path / "profile", f"{url}/foreign")
         with browser:

@@ -15,11 +15,11 @@ from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import watch
 from headrace_smap.project.announcer import TOPICS
 from headrace_smap.project.stream import watch_newest
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 
@@ -271,7 +271,7 @@ async def test_the_same_order_twice_is_one_project(office: Office) -> None:
     assert len((await office.client.get("/projects")).json()["items"]) == 1
 
 
-async def test_events_that_nobody_hears_are_kept(embedded: Settings) -> None:
+async def test_events_that_nobody_hears_are_kept(embedded: SmapSettings) -> None:
     async with open_office(embedded) as office:
         await office.parts.engine.bus.unsubscribe("ear")
         await office.make()

@@ -18,11 +18,11 @@ from headrace.schedules import FireOutcome
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.recrawls import FLOW, WAIT_S, Outcome, Recrawl, Recrawls, child_id, next_range, schedule_name
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 
 @pytest.fixture
-async def office(embedded: Settings) -> AsyncIterator[Office]:
+async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
     async with open_office(embedded) as office:
         yield office
 

@@ -15,7 +15,7 @@ from headrace.testing.rig.proxy import Proxy
 from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.project.recrawls import FLOW, schedule_name
-from headrace_smap.settings import Settings, load
+from headrace_smap.settings import SmapSettings, load
 
 
 async def told(office: Office, count: int) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ async def told(office: Office, count: int) -> list[dict[str, Any]]:
     return [*found, *await office.events()]
 
 
-async def test_a_project_lives_and_goes_on_real_servers(real: Settings) -> None:
+async def test_a_project_lives_and_goes_on_real_servers(real: SmapSettings) -> None:
     async with open_office(real) as office, open_parts(real) as other:
         headers = {"Idempotency-Key": "one"}
         answers = [await office.client.post("/projects", json=EXAMPLE, headers=headers) for _ in range(2)]

@@ -17,7 +17,7 @@ from headrace_smap.database import Database, open_database
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.report_content import gather
 from headrace_smap.insight.report_page import headline, list_page, report_page
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 AT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 TEXTS = ("Xe đẹp <script>alert(1)</script>", "Pin yếu quá", "bình thường")
@@ -63,7 +63,7 @@ def post(number: int, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def database(request: pytest.FixtureRequest, embedded: Settings) -> AsyncIterator[Database]:
+async def database(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Database]:
     settings = embedded
     if request.param == "postgres":
         settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))

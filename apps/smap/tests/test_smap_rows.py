@@ -13,7 +13,7 @@ from headrace_smap.analytics.modules import Draft, Pipeline
 from headrace_smap.analytics.work import COLUMNS, Work, analyse
 from headrace_smap.database import open_database
 from headrace_smap.project.export import NAMES
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC)
 RAW = {
@@ -61,7 +61,7 @@ def analysed_to_nothing() -> bytes:
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 async def test_every_value_is_found_in_its_column(
-    request: pytest.FixtureRequest, embedded: Settings, dialect: str
+    request: pytest.FixtureRequest, embedded: SmapSettings, dialect: str
 ) -> None:
     if dialect == "postgres":
         embedded = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))

@@ -14,11 +14,11 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.frame import NAME, service_of
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import open_parts
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 
 async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_the_line(
-    embedded: Settings, redis_database: str
+    embedded: SmapSettings, redis_database: str
 ) -> None:
     board = redis.asyncio.Redis.from_url(redis_database)
     await board.hset("smap:proj:p", mapping={"status": "DONE", "total": 10, "done": 10, "errors": 2})
@@ -36,7 +36,7 @@ async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_th
     assert nobody.counts == {}
 
 
-async def test_insight_answers_for_progress_too(embedded: Settings) -> None:
+async def test_insight_answers_for_progress_too(embedded: SmapSettings) -> None:
     async with open_parts(replace(embedded, http_port=0)) as parts:
         await Accountant(parts).open("p")
         async with (

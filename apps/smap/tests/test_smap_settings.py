@@ -13,14 +13,14 @@ from headrace_smap.analytics.modules import ModuleOptions
 from headrace_smap.blobs import S3Keys
 from headrace_smap.collector.wishes import CRAWL_PREFIX, CrawlWishes
 from headrace_smap.insight.channels import NotificationSettings
-from headrace_smap.settings import PREFIX, Settings, load
+from headrace_smap.settings import PREFIX, SmapSettings, load
 
 PAGE = Path(__file__).parents[3] / "docs" / "smap.md"
 
 
 def test_nothing_at_all_is_the_embedded_default() -> None:
     settings = load({})
-    assert settings == Settings()
+    assert settings == SmapSettings()
     assert settings.engine_url == "sqlite:///smap-data/smap.db"
     assert (settings.prefetch, settings.queue, settings.seal_idle_s) == (200, "smap.analytics", None)
 
@@ -82,7 +82,7 @@ def test_a_database_that_is_no_url_is_refused_and_not_shown(dsn: str) -> None:
 @pytest.mark.parametrize(
     ("declared", "prefix"),
     [
-        (Settings, PREFIX),
+        (SmapSettings, PREFIX),
         (S3Keys, "AWS_"),
         (AnalyticsLimits, PREFIX),
         (CrawlWishes, CRAWL_PREFIX),

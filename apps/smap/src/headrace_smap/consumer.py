@@ -28,7 +28,7 @@ log = structlog.get_logger("smap")
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class BatchIntake:
     """What is consumed: up to `room` messages at a time in each of `lanes`."""
 
     subscription: Subscription
@@ -41,7 +41,7 @@ class Intake:
 class Consumer:
     """Consumes one subscription until it is stopped; `run` is for one use."""
 
-    def __init__(self, bus: Bus, intake: Intake, name: str) -> None:
+    def __init__(self, bus: Bus, intake: BatchIntake, name: str) -> None:
         self._bus, self._intake, self._name = bus, intake, name
         self._bell = asyncio.Event()
 

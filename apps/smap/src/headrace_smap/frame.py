@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.services import Frame, Part, Service, Talk
-from headrace_smap.settings import HTTP_PORTS, PREFIX, Settings, leads_to_project
+from headrace_smap.settings import HTTP_PORTS, PREFIX, SmapSettings, leads_to_project
 
 if TYPE_CHECKING:
     from headrace_smap.parts import SmapParts
@@ -48,9 +48,9 @@ def service_of(name: str, parts: SmapParts) -> Service:
     return service
 
 
-def _opening(name: str) -> Callable[[Settings, asyncio.Event], AbstractAsyncContextManager[Service]]:
+def _opening(name: str) -> Callable[[SmapSettings, asyncio.Event], AbstractAsyncContextManager[Service]]:
     @asynccontextmanager
-    async def opened(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Service]:
+    async def opened(settings: SmapSettings, stop: asyncio.Event) -> AsyncIterator[Service]:
         from headrace_smap.count.keeper import keeping
         from headrace_smap.parts import open_parts
 
@@ -62,7 +62,7 @@ def _opening(name: str) -> Callable[[Settings, asyncio.Event], AbstractAsyncCont
 
 
 @asynccontextmanager
-async def _asked(settings: Settings) -> AsyncIterator[Mapping[str, Part]]:
+async def _asked(settings: SmapSettings) -> AsyncIterator[Mapping[str, Part]]:
     from headrace_smap.parts import open_parts
 
     async with open_parts(settings, new=False) as parts:
@@ -71,7 +71,7 @@ async def _asked(settings: Settings) -> AsyncIterator[Mapping[str, Part]]:
 
 FRAME = Frame(
     NAME,
-    Settings,
+    SmapSettings,
     PREFIX,
     ("-m", "headrace", NAME),
     {name: _opening(name) for name in NAMES},

@@ -15,7 +15,7 @@ from headrace_smap.blobs import Blobs, make_directory
 from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import EXCHANGE
 from headrace_smap.ledger.project_ledger import ProjectLedger
-from headrace_smap.settings import Settings
+from headrace_smap.settings import SmapSettings
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SmapParts:
     """What a service works with. It owns none of it."""
 
-    settings: Settings
+    settings: SmapSettings
     engine: headrace.Engine
     bus: Bus
     ledger: ProjectLedger
@@ -46,7 +46,7 @@ class SmapParts:
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings, new: bool = True) -> AsyncIterator[SmapParts]:
+async def open_parts(settings: SmapSettings, new: bool = True) -> AsyncIterator[SmapParts]:
     """Open every part, make what is missing, and give everything back at the end. Only with `new` may this begin an
     embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped."""
     from prometheus_client import CollectorRegistry
@@ -65,7 +65,7 @@ async def open_parts(settings: Settings, new: bool = True) -> AsyncIterator[Smap
         yield SmapParts(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
 
 
-async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:
+async def _bus(settings: SmapSettings, engine: headrace.Engine, stack: AsyncExitStack) -> Bus:
     if not settings.amqp_url:
         return engine.bus
     return await stack.enter_async_context(
@@ -73,7 +73,7 @@ async def _bus(settings: Settings, engine: headrace.Engine, stack: AsyncExitStac
     )
 
 
-async def _ledger(settings: Settings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
+async def _ledger(settings: SmapSettings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
     if not settings.redis_url:
         from headrace_smap.ledger.store_ledger import StoreLedger
 

@@ -44,7 +44,7 @@ def _dsn(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(HttpSettings):
+class SmapSettings(HttpSettings):
     """The settings that all services share. `environment` is for what a part or a child process reads by itself."""
 
     http_port: int | None = setting(
@@ -102,6 +102,6 @@ class Settings(HttpSettings):
         return self.pg_dsn or f"sqlite:///{self.home / 'smap.db'}"
 
 
-def load(environment: Mapping[str, str], **given: Any) -> Settings:
+def load(environment: Mapping[str, str], **given: Any) -> SmapSettings:
     """Settings of the environment, with what a command was given on top."""
-    return read(Settings, Sources(PREFIX, environment, given))
+    return read(SmapSettings, Sources(PREFIX, environment, given))

@@ -22,7 +22,7 @@ from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.projects import Projects
 from headrace_smap.analytics.reruns import Rerun, Rerunner
 from headrace_smap.analytics.suspects import Suspects
-from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import DATA_COLLECTED
 from headrace_smap.parts import SmapParts
@@ -48,7 +48,7 @@ class AnalyticsService(Service):
         self._analysts = analysts_of(parts, limits, modules_of(parts))
         handler = handler_of(parts, Accountant(parts), Analysis(self._analysts, limits.post_s_max))
         subscription = Subscription(settings.queue, (DATA_COLLECTED,), DELIVERIES_MAX)
-        intake = Intake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
+        intake = BatchIntake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
         self._consumer = Consumer(parts.bus, intake, f"{self.name}-{os.getpid()}")
 
     async def prepare(self) -> None:

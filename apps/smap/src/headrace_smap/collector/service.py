@@ -20,7 +20,7 @@ from headrace_smap.collector.harvester import Harvester
 from headrace_smap.collector.metrics import show
 from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.wishes import read_wishes
-from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED, new_id
 from headrace_smap.parts import SmapParts
@@ -49,7 +49,7 @@ class CollectorService(Service):
         self.flow = collect_flow(crawl, parts.engine, wishes.lanes)
         self._orders = Orders(parts, accountant, wishes.platforms)
         subscription = Subscription(COLLECTOR_QUEUE, (PROJECT_CREATED,))
-        self._consumer = Consumer(parts.bus, Intake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
+        self._consumer = Consumer(parts.bus, BatchIntake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
         show(harvester.counts, parts.registry)
 
     async def prepare(self) -> None:

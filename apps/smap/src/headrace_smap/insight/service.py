@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from headrace.ports import Subscription
 from headrace.services import Service
-from headrace_smap.consumer import Consumer, Intake
+from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.channels import NotificationSettings, channels
@@ -33,8 +33,8 @@ class InsightService(Service):
         aggregator = Aggregator(parts.database)
         room = parts.settings.prefetch
         self._consumers = (
-            Consumer(parts.bus, Intake(results, aggregator.handle, room), "insight"),
-            Consumer(parts.bus, Intake(ends, self.notifier.handle), "notification"),
+            Consumer(parts.bus, BatchIntake(results, aggregator.handle, room), "insight"),
+            Consumer(parts.bus, BatchIntake(ends, self.notifier.handle), "notification"),
         )
 
     async def prepare(self) -> None:
