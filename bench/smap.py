@@ -43,8 +43,9 @@ from headrace_smap.blobs import Blobs
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 
 RUN_S_MAX = 600.0
 SETTLED, TOLD, END_TO_END = "settled", "told", "end_to_end"
@@ -109,7 +110,7 @@ class Servers:
                 "AWS_SECRET_ACCESS_KEY": bucket.secret_key,
                 "SMAP_MODULES": modules,
             }
-            yield load(environment)
+            yield FRAME.load(environment)
 
 
 async def _upload(blobs: Blobs, stored: Stored) -> None:

@@ -12,8 +12,9 @@ from waiting import eventually
 
 from headrace.ports import Event, Subscription
 from headrace_smap.collector.service import CollectorService
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import SEALED, Standing
 
 LISTENER = "smap.analytics"
@@ -23,7 +24,7 @@ SEALED_S_MAX = 60.0
 @asynccontextmanager
 async def collecting(environment: Mapping[str, str]) -> AsyncIterator[SmapParts]:
     """A world with a collector in it, and somebody who listens to it."""
-    settings = load({"SMAP_CRAWL_BACKOFF_S": "0.01", **environment})
+    settings = FRAME.load({"SMAP_CRAWL_BACKOFF_S": "0.01", **environment})
     async with open_parts(settings) as parts, running(parts):
         yield parts
 

@@ -10,7 +10,8 @@ import pytest
 import structlog
 
 from headrace.testing.rig.s3 import Bucket
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.frame import FRAME
+from headrace_smap.settings import SmapSettings
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def own_log() -> Iterator[None]:
 @pytest.fixture
 def embedded(tmp_path: Path) -> SmapSettings:
     """Nothing but a directory."""
-    return load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap")})
+    return FRAME.load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap")})
 
 
 @pytest.fixture
@@ -46,4 +47,4 @@ def real_environment(
 
 @pytest.fixture
 def real(real_environment: dict[str, str]) -> SmapSettings:
-    return load(real_environment)
+    return FRAME.load(real_environment)

@@ -71,11 +71,11 @@ def _run(environment: dict[str, str], log: str) -> None:
 async def _serve(environment: dict[str, str]) -> None:
     from headrace_smap.analytics.service import AnalyticsService
     from headrace_smap.count.keeper import keeping
+    from headrace_smap.frame import FRAME
     from headrace_smap.parts import open_parts
-    from headrace_smap.settings import load
 
     stop = asyncio.Event()
-    async with open_parts(load(environment)) as parts, keeping(parts, stop):
+    async with open_parts(FRAME.load(environment)) as parts, keeping(parts, stop):
         service = AnalyticsService(parts)
         await service.prepare()
         await service.run(stop)

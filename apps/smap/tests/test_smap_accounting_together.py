@@ -25,9 +25,9 @@ from headrace.ports import Subscription
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
+from headrace_smap.frame import FRAME
 from headrace_smap.ledger.redis_ledger import open_redis_ledger
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import load
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
 
 FASTER = 10
@@ -147,7 +147,7 @@ class Crowd:
 async def test_a_crowd_that_loses_its_ledger_again_and_again_comes_to_one_end_each(
     tmp_path: Path, redis_database: str, postgres_database: str, client: Any
 ) -> None:
-    settings = load(
+    settings = FRAME.load(
         {"SMAP_HOME": str(tmp_path / "smap"), "SMAP_REDIS_URL": redis_database, "SMAP_PG_DSN": postgres_database}
     )
     async with AsyncExitStack() as stack:

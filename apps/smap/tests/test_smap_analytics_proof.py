@@ -17,7 +17,7 @@ from headrace.ports import Event, Subscription
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.rig.s3 import S3Server
 from headrace_smap.envelope import ANALYSIS_FINISHED, ANALYTICS_QUEUE, DATA_COLLECTED, JOB_COMPLETED
-from headrace_smap.settings import load
+from headrace_smap.frame import FRAME
 
 # `make torture` asks for many times as much.
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
@@ -85,7 +85,7 @@ def bad(count: int) -> int:
 async def test_two_processes_killed_in_a_loop_lose_and_double_nothing(
     real_environment: dict[str, str], start: Start
 ) -> None:
-    async with open_desk(load(real_environment)) as desk:
+    async with open_desk(FRAME.load(real_environment)) as desk:
         await prepare(desk, POSTS)
         workers = start(real_environment | LANES, 2)
         for number in range(KILLS):
@@ -104,7 +104,7 @@ async def test_two_processes_killed_in_a_loop_lose_and_double_nothing(
 async def test_a_hundred_workers_in_four_processes_count_exactly(
     real_environment: dict[str, str], start: Start
 ) -> None:
-    async with open_desk(load(real_environment)) as desk:
+    async with open_desk(FRAME.load(real_environment)) as desk:
         await prepare(desk, CROWDED_POSTS)
         crowd = {"SMAP_WORKERS": "25", "SMAP_PREFETCH": "10", "SMAP_MODULES": "nothing"}
         start(real_environment | LANES | crowd, 4)
@@ -114,7 +114,7 @@ async def test_a_hundred_workers_in_four_processes_count_exactly(
 async def test_a_post_that_kills_its_process_is_counted_and_the_others_are_done(
     real_environment: dict[str, str], start: Start, tmp_path: Path
 ) -> None:
-    async with open_desk(load(real_environment)) as desk:
+    async with open_desk(FRAME.load(real_environment)) as desk:
         await prepare(desk, 60, poison=post(text="die"))
         workers = start(real_environment | LANES | install_deadly(tmp_path / "installed"), 1)
 
@@ -131,7 +131,7 @@ async def test_a_post_that_kills_its_process_is_counted_and_the_others_are_done(
 async def test_s3_away_for_a_while_fails_no_post(
     real_environment: dict[str, str], start: Start, s3_server: S3Server
 ) -> None:
-    async with open_desk(load(real_environment)) as desk:
+    async with open_desk(FRAME.load(real_environment)) as desk:
         await prepare(desk, 150)
         workers = start(real_environment | LANES | {"SMAP_PREFETCH": "5"}, 1)
         await eventually(lambda: done(desk), "the first posts are counted", END_S_MAX)
@@ -150,7 +150,7 @@ async def test_an_answer_that_is_lost_costs_nothing(
         "basic.publish": ("SMAP_AMQP_URL", ANALYSIS_FINISHED.encode()),
     }[cut]
     proxy = fault_proxy(real_environment[name])
-    async with open_desk(load(real_environment)) as desk:
+    async with open_desk(FRAME.load(real_environment)) as desk:
         await prepare(desk, 150)
         for _ in range(3):
             proxy.cut_reply_to(pattern)

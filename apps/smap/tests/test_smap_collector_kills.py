@@ -16,8 +16,8 @@ from collector_running import LISTENER, blobs_count, order, report, sealed, told
 from waiting import eventually, until
 
 from headrace.ports import Subscription
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import load
 from headrace_smap.values import SEALED
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
@@ -87,7 +87,7 @@ def collectors(real_environment: dict[str, str], tmp_path: Path) -> Iterator[Col
 async def test_collectors_that_are_killed_and_frozen_lose_and_double_nothing(
     real_environment: dict[str, str], collectors: Collectors
 ) -> None:
-    async with open_parts(load({**real_environment, **WISHES})) as parts:
+    async with open_parts(FRAME.load({**real_environment, **WISHES})) as parts:
         await parts.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
         for _ in range(2):
             collectors.start()

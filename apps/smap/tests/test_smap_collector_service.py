@@ -34,8 +34,9 @@ from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import read_wishes
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import open_parts
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 from headrace_smap.values import CRAWLING, DONE
 
 DAYS = {"date_range": ["2025-01-01", "2025-01-02"]}
@@ -202,7 +203,7 @@ async def test_a_cancelled_project_stops_soon_at_what_was_found(embedded: SmapSe
 
 async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedded: SmapSettings) -> None:
     crawlers = "*=simulated:posts=60&page=3&latency=0.02"
-    settings = load(environment_of(embedded, SMAP_CRAWLERS=crawlers))
+    settings = FRAME.load(environment_of(embedded, SMAP_CRAWLERS=crawlers))
     async with open_parts(settings) as parts:
         async with running(parts):
             await order(parts, "handed", keywords=["a", "b"], **TIKTOK)
@@ -219,7 +220,7 @@ async def test_what_a_service_lets_go_when_it_stops_another_goes_on_with(embedde
 
 
 async def test_posts_wait_until_somebody_listens(embedded: SmapSettings) -> None:
-    settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
+    settings = FRAME.load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts, running(parts):
         await parts.engine.bus.unsubscribe("smap.analytics")
         await order(parts, "early", keywords=["a"], **TIKTOK)
@@ -234,7 +235,7 @@ async def test_posts_wait_until_somebody_listens(embedded: SmapSettings) -> None
 
 
 async def test_the_tasks_of_a_project_are_told_over_http(embedded: SmapSettings) -> None:
-    settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
+    settings = FRAME.load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts, running(parts) as service:
         await order(parts, "asked", keywords=["a", "b"], **TIKTOK)
         await sealed(parts, "asked")
@@ -261,7 +262,7 @@ class Unlucky(Crawl):
 
 
 async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: SmapSettings) -> None:
-    settings = load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
+    settings = FRAME.load(environment_of(embedded, SMAP_CRAWLERS="*=simulated:posts=3"))
     async with open_parts(settings) as parts:
         await parts.bus.subscribe(Subscription("smap.analytics", ("data.collected",)))
         wishes, accountant = read_wishes(settings.environment), Accountant(parts)

@@ -20,8 +20,9 @@ from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.count.truth import Truth, look
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import SmapParts, open_parts
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 
 P = "proj_abc"
 HASH = f"smap:proj:{P}"
@@ -36,7 +37,7 @@ def environment(tmp_path: Path, redis_database: str) -> dict[str, str]:
 
 @pytest.fixture
 def settings(environment: dict[str, str]) -> SmapSettings:
-    return load(environment)
+    return FRAME.load(environment)
 
 
 @asynccontextmanager

@@ -19,11 +19,12 @@ from headrace.http import Options, application, serving
 from headrace.testing.rig.catalogue import TOOLS
 from headrace.testing.rig.obtaining import obtain
 from headrace_smap.count.accountant import ItemEnd
+from headrace_smap.frame import FRAME
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.links import LinkedReader, Links
 from headrace_smap.project.routes import project_routes
 from headrace_smap.project.stream import watch_newest
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ADDRESS = "https://insight.example/projects/{project}/report?from=\"'<b>&x={project}"
@@ -86,7 +87,7 @@ def test_an_id_cannot_change_where_a_link_leads() -> None:
 )
 def test_what_is_no_address_of_a_report_is_refused(address: str) -> None:
     with pytest.raises(CallerError, match="SMAP_REPORT_URL") as refused:
-        load({"SMAP_REPORT_URL": address})
+        FRAME.load({"SMAP_REPORT_URL": address})
     assert "secret" not in f"{refused.value}{refused.value.hint}"
 
 

@@ -12,10 +12,11 @@ from waiting import eventually
 
 from headrace.ports import JobFilter
 from headrace.testing.rig.proxy import Proxy
+from headrace_smap.frame import FRAME
 from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.project.recrawls import FLOW, schedule_name
-from headrace_smap.settings import SmapSettings, load
+from headrace_smap.settings import SmapSettings
 
 
 async def told(office: Office, count: int) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ async def test_a_project_lives_and_goes_on_real_servers(real: SmapSettings) -> N
 
 
 async def test_instances_on_one_database_fire_a_due_time_once(postgres_database: str, tmp_path: Any) -> None:
-    settings = load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
     async with open_office(settings) as office, open_parts(settings) as other:
         parent = await office.make()
         await office.crawl(parent, [])
@@ -86,7 +87,7 @@ async def test_instances_on_one_database_fire_a_due_time_once(postgres_database:
 
 
 async def test_the_same_key_at_once_on_two_instances_is_one_project(postgres_database: str, tmp_path: Any) -> None:
-    settings = load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
     async with open_office(settings) as office, open_office(settings) as other:
 
         async def ordered(client: httpx.AsyncClient, key: str) -> httpx.Response:
@@ -105,7 +106,7 @@ async def test_a_commit_whose_answer_was_lost_is_one_project(
     postgres_database: str, tmp_path: Any, fault_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = fault_proxy(postgres_database)
-    settings = load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": proxy.url})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": proxy.url})
     async with open_office(settings) as office:
         for number in range(3):
             order, headers = {**EXAMPLE, "name": f"cut-{number}"}, {"Idempotency-Key": str(number)}
@@ -123,9 +124,9 @@ async def test_a_ledger_and_a_bus_that_are_away_delay_a_project_and_lose_nothing
     real_environment: dict[str, str], fault_proxy: Callable[[str], Proxy]
 ) -> None:
     redis, rabbit = fault_proxy(real_environment["SMAP_REDIS_URL"]), fault_proxy(real_environment["SMAP_AMQP_URL"])
-    async with open_office(load(real_environment)) as ear:
+    async with open_office(FRAME.load(real_environment)) as ear:
         environment = {**real_environment, "SMAP_REDIS_URL": redis.url, "SMAP_AMQP_URL": rabbit.url}
-        async with open_office(load(environment)) as office:
+        async with open_office(FRAME.load(environment)) as office:
             for proxy in (redis, rabbit):
                 proxy.refuse()
                 proxy.reset()

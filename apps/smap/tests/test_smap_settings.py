@@ -12,21 +12,22 @@ from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.modules import ModuleOptions
 from headrace_smap.blobs import S3Keys
 from headrace_smap.collector.wishes import CRAWL_PREFIX, CrawlWishes
+from headrace_smap.frame import FRAME
 from headrace_smap.insight.channels import NotificationSettings
-from headrace_smap.settings import PREFIX, SmapSettings, load
+from headrace_smap.settings import PREFIX, SmapSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "smap.md"
 
 
 def test_nothing_at_all_is_the_embedded_default() -> None:
-    settings = load({})
+    settings = FRAME.load({})
     assert settings == SmapSettings()
     assert settings.engine_url == "sqlite:///smap-data/smap.db"
     assert (settings.prefetch, settings.queue, settings.seal_idle_s) == (200, "smap.analytics", None)
 
 
 def test_the_environment_names_every_part() -> None:
-    settings = load(
+    settings = FRAME.load(
         {
             "SMAP_HOME": "/srv/smap",
             "SMAP_AMQP_URL": "amqp://h",
@@ -43,7 +44,7 @@ def test_the_environment_names_every_part() -> None:
 
 
 def test_what_a_command_is_given_wins() -> None:
-    assert load({"SMAP_HTTP_PORT": "1"}, http_port=2, queue=None).http_port == 2
+    assert FRAME.load({"SMAP_HTTP_PORT": "1"}, http_port=2, queue=None).http_port == 2
 
 
 @pytest.mark.parametrize(
@@ -62,20 +63,20 @@ def test_what_a_command_is_given_wins() -> None:
 )
 def test_a_number_that_cannot_work_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(CallerError, match=name):
-        load({name: text})
+        FRAME.load({name: text})
 
 
 def test_no_secret_is_shown() -> None:
     places = {"SMAP_AMQP_URL": "amqp", "SMAP_REDIS_URL": "redis", "SMAP_S3_URL": "http", "SMAP_PG_DSN": "postgresql"}
     urls = {name: f"{scheme}://user:secret@host/1" for name, scheme in places.items()}
-    assert "secret" not in repr(load({"SMAP_API_KEY": "secret", "AWS_SECRET_ACCESS_KEY": "secret", **urls}))
+    assert "secret" not in repr(FRAME.load({"SMAP_API_KEY": "secret", "AWS_SECRET_ACCESS_KEY": "secret", **urls}))
 
 
 @pytest.mark.parametrize("dsn", ["host=h password=secret dbname=d", "mysql://u:secret@h/d", "u:secret@h/d"])
 def test_a_database_that_is_no_url_is_refused_and_not_shown(dsn: str) -> None:
     # headrace's own store would take it for the name of a file, password and all.
     with pytest.raises(CallerError, match="SMAP_PG_DSN") as raised:
-        load({"SMAP_PG_DSN": dsn})
+        FRAME.load({"SMAP_PG_DSN": dsn})
     assert "secret" not in f"{raised.value} {raised.value.hint}"
 
 

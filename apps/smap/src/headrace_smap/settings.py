@@ -9,10 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headrace.errors import CallerError
-from headrace.services import HttpSettings, Sources, read, setting, whole_environment
+from headrace.services import HttpSettings, setting, whole_environment
 from headrace_smap.envelope import ANALYTICS_QUEUE
 
 PREFIX = "SMAP_"
@@ -100,8 +99,3 @@ class SmapSettings(HttpSettings):
     def engine_url(self) -> str:
         """Where smap's tables and headrace's own account are kept."""
         return self.pg_dsn or f"sqlite:///{self.home / 'smap.db'}"
-
-
-def load(environment: Mapping[str, str], **given: Any) -> SmapSettings:
-    """Settings of the environment, with what a command was given on top."""
-    return read(SmapSettings, Sources(PREFIX, environment, given))

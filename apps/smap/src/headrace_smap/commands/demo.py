@@ -110,9 +110,8 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
     import httpx
 
     from headrace_smap.count.keeper import keeping
-    from headrace_smap.frame import NAME, NAMES, service_of
+    from headrace_smap.frame import FRAME, NAME, NAMES, service_of
     from headrace_smap.parts import open_parts
-    from headrace_smap.settings import load
 
     log_to_stderr(logging.ERROR)
     per_task = max(1, round(posts / (len(KEYWORDS) * len(PLATFORMS) * DAYS)))
@@ -120,7 +119,7 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
     environment = {**_plain_environment(), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(open_parts(load(environment, http_port=0)))
+        parts = await stack.enter_async_context(open_parts(FRAME.load(environment, http_port=0)))
         letters = await _witness(parts)
         await stack.enter_async_context(keeping(parts, stop))
         urls = {}

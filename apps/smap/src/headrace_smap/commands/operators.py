@@ -275,12 +275,12 @@ def _target(text: str) -> dict[str, str]:
 def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
     """Run one piece of work on the parts that the environment names; only with `new` may this begin one."""
     from headrace.services import bare_errors, log_to_stderr
+    from headrace_smap.frame import FRAME
     from headrace_smap.parts import open_parts
     from headrace_smap.project.operations import desk_of
-    from headrace_smap.settings import load
 
     async def whole() -> T:
-        async with open_parts(load(os.environ), new) as parts:
+        async with open_parts(FRAME.load(os.environ), new) as parts:
             return await work(desk_of(parts))
 
     log_to_stderr(logging.ERROR)
