@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack
 from urllib.parse import unquote, urlsplit
 
+from headrace.core.catalogue import Catalogue
 from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
 from headrace.core.redaction import redacted
@@ -26,7 +27,6 @@ from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
 from headrace.runtime.submitting import SubmitOptions, submission
-from headrace.runtime.unit_of_work import Catalogue
 from headrace.tables.statements import Statements
 
 MEMORY = ":memory:"

@@ -13,11 +13,11 @@ import msgspec
 
 from headrace.adapters.sqlite import SqliteStore
 from headrace.adapters.sqlite.clock import MachineClock
+from headrace.core.catalogue import Catalogue
 from headrace.http import Options, application
 from headrace.ports import Subscription
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
-from headrace.runtime.unit_of_work import Catalogue
 from headrace_smap.analytics.work import COLUMNS
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import progress_routes

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from headrace.core.backoff import Backoff
+from headrace.core.catalogue import Catalogue
 from headrace.core.deliveries import Subscription
 from headrace.core.errors import CallerError, HeadraceError, TryAgain, Unknown, suppress_healing
 from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
@@ -48,7 +49,7 @@ from headrace.runtime.submitting import (
     root_of,
     submission,
 )
-from headrace.runtime.unit_of_work import Catalogue, UnitOfWork
+from headrace.runtime.unit_of_work import UnitOfWork
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 

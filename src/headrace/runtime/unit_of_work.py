@@ -6,47 +6,21 @@ author runs inside a transaction, on any store, and a block that raises leaves n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from headrace.core.errors import CallerError, NotFound, Unknown
+from headrace.core.catalogue import Catalogue
+from headrace.core.errors import CallerError, Unknown
 from headrace.core.events import Event, check_event
 from headrace.core.jobs import Submission, Submitted
-from headrace.core.placeholders import WrongPlaceholders, pyformat
-from headrace.core.units import Row, Step, StepDone, TableStatement, Unit, UnitDone, check_unit
+from headrace.core.units import Row, Step, StepDone, Unit, UnitDone, check_unit
 from headrace.ports.tables import Tables
 from headrace.runtime.flow import Flow
 from headrace.runtime.submitting import SubmitOptions
 
 Compose = Callable[..., Submission]
 _TOO_EARLY = "what a unit of work did is known when its block has ended"
-
-
-class Catalogue:
-    """The statements that a program may name."""
-
-    def __init__(self, statements: Mapping[str, TableStatement]) -> None:
-        self._statements = statements
-
-    def step(self, name: str, values: Sequence[Mapping[str, object]], expect: int | None = None) -> Step:
-        """A statement with its values; refused here if they do not belong together."""
-        statement = self._statements.get(name)
-        if statement is None:
-            raise NotFound(f"there is no statement {name}", "headrace.connect(url, tables=Statements(…)) names where")
-        try:
-            taken = pyformat(statement.text)
-            for each in values:
-                taken.check(each)
-        except WrongPlaceholders as error:
-            raise CallerError(f"{name}: {error}") from None
-        return Step(statement, tuple(values), expect)
-
-    def reading(self, name: str, values: Mapping[str, object]) -> Step:
-        step = self.step(name, (values,))
-        if not step.statement.reads:
-            raise CallerError(f"{name} writes", "tx.run(…) in a block of engine.transaction()")
-        return step
 
 
 class Ran:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headrace.core.catalogue import Catalogue
 from headrace.core.errors import CallerError, Conflict, NotFound, SchemaMismatch, TooLarge, Unknown, Unreachable
 from headrace.core.events import Event
 from headrace.core.units import UNIT_RUNS_MAX, Row, Step, TableMigration, TablePart, TableStatement, Unit, UnitDone
@@ -20,7 +21,6 @@ from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
-from headrace.runtime.unit_of_work import Catalogue
 
 STATEMENTS = {
     "add": "INSERT INTO shelf (article, amount) VALUES (:article, :amount)",

@@ -1,0 +1,35 @@
+"""The statements of an application by name: each is looked up, and its values are checked, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headrace.core.errors import CallerError, NotFound
+from headrace.core.placeholders import WrongPlaceholders, pyformat
+from headrace.core.units import Step, TableStatement
+
+
+class Catalogue:
+    """The statements that a program may name."""
+
+    def __init__(self, statements: Mapping[str, TableStatement]) -> None:
+        self._statements = statements
+
+    def step(self, name: str, values: Sequence[Mapping[str, object]], expect: int | None = None) -> Step:
+        """A statement with its values; refused here if they do not belong together."""
+        statement = self._statements.get(name)
+        if statement is None:
+            raise NotFound(f"there is no statement {name}", "headrace.connect(url, tables=Statements(…)) names where")
+        try:
+            taken = pyformat(statement.text)
+            for each in values:
+                taken.check(each)
+        except WrongPlaceholders as error:
+            raise CallerError(f"{name}: {error}") from None
+        return Step(statement, tuple(values), expect)
+
+    def reading(self, name: str, values: Mapping[str, object]) -> Step:
+        step = self.step(name, (values,))
+        if not step.statement.reads:
+            raise CallerError(f"{name} writes", "tx.run(…) in a block of engine.transaction()")
+        return step
