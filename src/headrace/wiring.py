@@ -127,11 +127,11 @@ async def open_store(url: str) -> Parts:
     """Open the store that a URL names."""
     address = parse(url)
     if address.service is StoreKind.SQLITE:
-        from headrace.adapters.sqlite import SqliteStore
+        from headrace.adapters.sqlite.store import SqliteStore
 
         return await SqliteStore.open(address.location)
     _need_postgres()
-    from headrace.adapters.postgres import PostgresStore
+    from headrace.adapters.postgres.store import PostgresStore
 
     return await PostgresStore.open(address.location)
 

@@ -12,7 +12,8 @@ from random import Random
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.deliveries import Backlog, Delivery, Subscription
 from headrace.core.events import Batch, Event
 from headrace.testing.passage import ManualClock

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore, load_statements
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.deliveries import Subscription
 from headrace.core.ledgers import Account
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract

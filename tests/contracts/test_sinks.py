@@ -10,8 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-from headrace.adapters.sqlite import SqliteStore, load_statements
 from headrace.adapters.sqlite.sink import SqliteSink
+from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import UnsafeStore
 from headrace.ports.sink import Change, Effect, Sink
 from headrace.testing.contracts import SinkContract

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Settlement
 from headrace.core.errors import Conflict, NotFound
 from headrace.core.tally import JobState

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import Subscription
 from headrace.core.events import Event

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore, load_statements
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import SchedulesContract
 from headrace.testing.passage import ManualClock, ManualPassage, Passage

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from table_twins import TWINS, BrokenStore
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import Conflict
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import TablesContract

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Statement
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, TransactionContract

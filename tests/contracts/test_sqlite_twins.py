@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore, load_statements
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.testing.contracts import Bench, OperationsContract
 from headrace.testing.passage import ManualClock, ManualPassage
 from headrace.testing.simulation.bugs import changed

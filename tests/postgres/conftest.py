@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from postgres_databases import TEMPLATE, hasty_server
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from postgres_databases import TEMPLATE, emptied
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.ledgers import Account
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from waiting import PATIENCE_S, eventually
 
-from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import Subscription
 from headrace.core.events import Event

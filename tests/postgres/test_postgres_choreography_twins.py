@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from postgres_databases import TEMPLATE, emptied
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.deliveries import Subscription
 from headrace.core.ledgers import Account
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import pytest
 from postgres_databases import TEMPLATE, emptied
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import InspectorContract, OperationsContract, StoreContract
 from headrace.testing.passage import Passage, RealPassage

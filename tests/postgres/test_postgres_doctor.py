@@ -10,8 +10,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from headrace.adapters.postgres import PostgresStore, examining, schema
+from headrace.adapters.postgres import examining, schema
 from headrace.adapters.postgres.connecting import connect
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.checks import Health
 from headrace.core.claims import Want
 from headrace.core.jobs import Submission

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Claim, Settlement, Want
 from headrace.core.errors import HeadraceError, TryAgain, Unreachable
 from headrace.core.jobs import Submission

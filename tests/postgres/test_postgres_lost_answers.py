@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settlement, Want
 from headrace.core.errors import Unknown
 from headrace.core.jobs import Submission

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from waiting import eventually
 
-from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Owner
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Claim, Settlement, Want
 from headrace.core.jobs import Submission
 from headrace.core.recount import recount

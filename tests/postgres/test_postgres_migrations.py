@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from headrace.adapters.postgres import PostgresStore, schema
+from headrace.adapters.postgres import schema
 from headrace.adapters.postgres.statements import migrations, statements
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.control import verify
 from headrace.core.graph import Graph, StageSpec
 from headrace.core.tally import JobState, Tolerance

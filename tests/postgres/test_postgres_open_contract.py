@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from waiting import eventually
 
-from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.calling import rows
 from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settled, Settlement
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX
 from headrace.testing.contracts import Bench, OpenTransactionContract

@@ -17,8 +17,8 @@ from waiting import eventually
 
 import headrace
 from headrace import Context, Engine, Flow, JobState, Out, RetryPolicy, WorkerOptions
-from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.open_transactions import PostgresTransaction
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settled, Settlement
 from headrace.core.jobs import JobView
 from headrace.core.recount import recount

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from headrace.adapters.postgres import PostgresStore, schema
+from headrace.adapters.postgres import schema
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Want
 from headrace.core.errors import CallerError, SchemaMismatch, Unreachable
 from headrace.core.jobs import Submission

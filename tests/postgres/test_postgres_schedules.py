@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import pytest
 from postgres_databases import TEMPLATE, emptied
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.errors import Unknown
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import SchedulesContract

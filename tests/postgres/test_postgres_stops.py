@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.adapters.postgres import PostgresStore, settling
+from headrace.adapters.postgres import settling
 from headrace.adapters.postgres.connecting import connect
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settlement
 from headrace.testing.contracts.bench import Bench, died, flow, parcel, work
 from headrace.testing.passage import RealPassage

@@ -12,9 +12,9 @@ from table_twins import TWINS, BrokenStore
 from waiting import until
 
 import headrace
-from headrace.adapters.postgres import PostgresStore
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.adapters.postgres.outboxing import RETAIN_PIECE
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.adapters.postgres.tables import PostgresTables
 from headrace.core.consequences import Consequence
 from headrace.core.errors import OperatorError, Unknown, Unreachable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Want
 from headrace.core.jobs import Submission
 from headrace.testing.contracts.bench import flow, parcel, work

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.testing.contracts import Bench, OperationsContract, StoreContract
 from headrace.testing.passage import RealPassage
 from headrace.testing.twins import turns_red

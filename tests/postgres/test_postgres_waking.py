@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from headrace.adapters.postgres import PostgresStore
+from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Again, Settlement, Want
 from headrace.core.jobs import Submission
 from headrace.testing.contracts.bench import flow, parcel, work

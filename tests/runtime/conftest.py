@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from runtime_bench import Bench, Heard
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from headrace import Flow
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Grant
 from headrace.runtime.programs import die_with_parent, tell_ready
 from headrace.runtime.seams import Seams

@@ -10,7 +10,7 @@ from typing import Any
 
 from waiting import PATIENCE_S, eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.jobs import DeadFilter, DeadView, JobView, Submission
 from headrace.core.recount import recount
 from headrace.ports.store import Store

@@ -7,7 +7,7 @@ import asyncio
 from runtime_bench import QUICK, Bench
 from waiting import eventually, turn
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.tally import JobState
 from headrace.runtime.context import Context
 from headrace.runtime.flow import Flow

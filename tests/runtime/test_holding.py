@@ -11,7 +11,7 @@ import pytest
 from runtime_bench import Bench
 from waiting import eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Want
 from headrace.core.errors import SchemaMismatch, Unknown, Unreachable
 from headrace.core.parcels import Parcel

@@ -12,7 +12,7 @@ from runtime_bench import Bench, Heard
 from waiting import PATIENCE_S, eventually
 
 import headrace
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.consequences import Consequence, Consumed
 from headrace.core.deliveries import Backlog, Delivery, Subscription
 from headrace.core.errors import CallerError, Unknown, Unreachable

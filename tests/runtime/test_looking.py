@@ -10,7 +10,7 @@ from typing import Any
 from runtime_bench import QUICK, Bench
 from waiting import eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Grant, Want
 from headrace.core.retry import RetryPolicy
 from headrace.runtime.context import Context, Out

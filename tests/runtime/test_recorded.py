@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from runtime_bench import Bench
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Settled, Settlement
 from headrace.core.errors import CallerError, Conflict
 from headrace.core.retry import RetryPolicy

@@ -13,7 +13,8 @@ from runtime_bench import Bench
 from waiting import PATIENCE_S, eventually, turn
 
 import headrace
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.deliveries import Subscription
 from headrace.core.errors import CallerError, Unknown, Unreachable
 from headrace.core.events import Event

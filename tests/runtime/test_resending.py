@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import HeadraceError, Unknown, Unreachable
 from headrace.core.jobs import Submission, Submitted
 from headrace.runtime.engine import RESENDS_MAX, Engine

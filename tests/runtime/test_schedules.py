@@ -13,7 +13,8 @@ import pytest
 from waiting import eventually
 
 from headrace import Flow, connect
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import CallerError, Conflict, InvalidFlow, InvalidPayload
 from headrace.core.jobs import JobFilter
 from headrace.core.schedules import DueSchedule, Misfire, Overlap, Schedule, jitter_ms

@@ -14,7 +14,7 @@ import reporting_child
 from runtime_bench import QUICK, Bench
 from waiting import eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.tally import JobState
 from headrace.runtime.flow import Flow
 from headrace.runtime.programs import Program

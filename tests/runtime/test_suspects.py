@@ -9,7 +9,7 @@ import pytest
 from runtime_bench import Bench
 from waiting import eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Grant
 from headrace.core.retry import RetryPolicy
 from headrace.core.tally import JobState

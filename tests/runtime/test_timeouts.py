@@ -11,7 +11,7 @@ import pytest
 from runtime_bench import Bench
 from waiting import PATIENCE_S, eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Renewed
 from headrace.core.errors import Conflict
 from headrace.core.retry import RetryPolicy

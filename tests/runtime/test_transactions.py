@@ -9,7 +9,7 @@ import pytest
 from runtime_bench import Bench
 from waiting import eventually
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Want
 from headrace.core.errors import Conflict, InvalidFlow, TooLarge
 from headrace.core.retry import RetryPolicy

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from headrace.adapters.sqlite import InlineDatabase, load_statements
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.statements import load_statements
 from headrace.testing.contracts import Bench
 from headrace.testing.contracts.wandering import Wanderer
 from headrace.testing.passage import ManualClock, ManualPassage

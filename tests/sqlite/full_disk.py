@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from headrace.adapters.sqlite import SqliteStore
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Settlement, Want
 from headrace.core.errors import StoreFull
 from headrace.core.graph import Graph, StageSpec

@@ -14,7 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from headrace.adapters.sqlite import SqliteStore, guard
+from headrace.adapters.sqlite import guard
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Settlement, Want
 from headrace.core.errors import SchemaMismatch, UnsafeStore
 from headrace.core.graph import Graph, StageSpec

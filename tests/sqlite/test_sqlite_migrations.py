@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from headrace.adapters.sqlite import SqliteStore
 from headrace.adapters.sqlite.migrating import APPLICATION_ID, migrate_up
 from headrace.adapters.sqlite.statements import migrations
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.control import verify
 from headrace.core.graph import Graph, StageSpec
 from headrace.core.jobs import DeadFilter

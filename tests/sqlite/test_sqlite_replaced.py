@@ -13,8 +13,8 @@ import pytest
 from waiting import PATIENCE_S
 
 import headrace
-from headrace.adapters.sqlite import SqliteStore
 from headrace.adapters.sqlite.file_watch import FileWatch, strayed
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import StoreReplaced
 from headrace.core.jobs import JobFilter
 

@@ -17,7 +17,7 @@ PRELOADED = [
     "psycopg",
     "redis.asyncio",
     "headrace_smap.analytics.service",
-    "headrace.adapters.postgres",
+    "headrace.adapters.postgres.store",
     "headrace_smap.ledger.redis_ledger",
 ]
 

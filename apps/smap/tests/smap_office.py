@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from headrace.adapters.sqlite import SqliteStore
 from headrace.adapters.sqlite.clock import MachineClock
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.catalogue import Catalogue
 from headrace.http import Options, application
 from headrace.ports import Subscription

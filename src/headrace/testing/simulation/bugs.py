@@ -13,8 +13,9 @@ from typing import Any
 
 import apsw
 
-from headrace.adapters.sqlite import SqliteStore, submitting
+from headrace.adapters.sqlite import submitting
 from headrace.adapters.sqlite.schedules import SqliteSchedules
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Claim, Grant, Settled, Settlement

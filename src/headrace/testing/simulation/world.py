@@ -15,7 +15,9 @@ from typing import Any
 
 import apsw
 
-from headrace.adapters.sqlite import InlineDatabase, SqliteStore, load_statements
+from headrace.adapters.sqlite.database import InlineDatabase
+from headrace.adapters.sqlite.statements import load_statements
+from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import HeadraceError
 from headrace.core.jobs import DeadFilter, Submission
 from headrace.core.losses import charge
