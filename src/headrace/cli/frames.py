@@ -18,8 +18,8 @@ from headrace.cli.app import answered, global_first
 from headrace.cli.doctor import answer_checks
 from headrace.cli.session import Session, of
 from headrace.services.frame import Frame, Talk
+from headrace.services.http_settings import PORT_MAX
 from headrace.services.log_lines import log_to_stderr
-from headrace.services.service import PORT_MAX
 from headrace.services.settings import Declared, declared, help_of
 
 Register = Callable[[typer.Typer], None]

@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.core.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from headrace.core.idempotency import Answer as Answer
+    from headrace.core.idempotency import Attempt as Attempt
+    from headrace.core.idempotency import Begun as Begun
     from headrace.http.asgi_application import application as application
     from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
     from headrace.http.cursors import PAGE_MAX as PAGE_MAX
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
     from headrace.http.event_streams import EventStream as EventStream
     from headrace.http.event_streams import StreamEvent as StreamEvent
     from headrace.http.event_streams import last_event_id as last_event_id
-    from headrace.http.idempotency import Answer as Answer
-    from headrace.http.idempotency import Attempt as Attempt
-    from headrace.http.idempotency import Begun as Begun
     from headrace.http.idempotency import IdempotencyStore as IdempotencyStore
     from headrace.http.idempotency import MemoryIdempotency as MemoryIdempotency
     from headrace.http.idempotency import seed_of as seed_of
@@ -48,14 +48,15 @@ if TYPE_CHECKING:
     from headrace.http.server import serving as serving
 
 _NAMES = {
-    "asgi_application": ("application",),
-    "idempotency": ("Answer", "Attempt", "Begun", "IdempotencyStore", "MemoryIdempotency", "seed_of"),
-    "options": ("Check", "Limits", "Options"),
-    "pages": ("page",),
-    "cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
-    "problems": ("Problem",),
-    "server": ("Served", "serving"),
-    "event_streams": ("EventStream", "StreamEvent", "last_event_id"),
+    "http.asgi_application": ("application",),
+    "http.idempotency": ("IdempotencyStore", "MemoryIdempotency", "seed_of"),
+    "http.options": ("Check", "Limits", "Options"),
+    "http.pages": ("page",),
+    "http.cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
+    "http.problems": ("Problem",),
+    "http.server": ("Served", "serving"),
+    "http.event_streams": ("EventStream", "StreamEvent", "last_event_id"),
+    "core.idempotency": ("Answer", "Attempt", "Begun"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _EXTRA = {"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"}
@@ -67,7 +68,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'headrace.http' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(f"headrace.http.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(f"headrace.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] in _EXTRA:
             raise MissingExtra(f"serving HTTP needs {error.name}", "pip install 'headrace[http]'") from None

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import uuid_utils
 from starlette.datastructures import Headers
@@ -27,6 +27,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.core.errors import HeadraceError
+from headrace.core.idempotency import Answer, Attempt, Begun
 from headrace.http.options import Limits
 from headrace.http.problems import Problem
 
@@ -36,38 +37,6 @@ ENTRIES_MAX = 10_000
 KEPT_S = 86_400.0
 UNSUPPORTED_TYPE = 415
 _KEPT_HEADERS = ("content-type", "location", "retry-after", "link")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is told again, byte for byte."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One request with a key. `seed` is what its ids derive from if it is the first; `holder` tells its own repeats
-    from those of others."""
-
-    tenant: str
-    key: str
-    fingerprint: str
-    seed: str
-    holder: str
-    hold_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """`granted`: run it, with this seed. `in_flight`: another is at it. `answered`: here is the answer. `other`: the
-    key was used for something else."""
-
-    state: Literal["granted", "in_flight", "answered", "other"]
-    seed: str = ""
-    answer: Answer | None = None
 
 
 class IdempotencyStore(Protocol):

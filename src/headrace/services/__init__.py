@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from headrace.services.causes import bare_errors as bare_errors
     from headrace.services.frame import Frame as Frame
     from headrace.services.frame import Talk as Talk
+    from headrace.services.http_settings import HttpSettings as HttpSettings
     from headrace.services.leadership import NamedLease as NamedLease
     from headrace.services.leadership import Term as Term
     from headrace.services.leadership import leader as leader
     from headrace.services.log_lines import log_to_stderr as log_to_stderr
     from headrace.services.service import Asked as Asked
-    from headrace.services.service import HttpSettings as HttpSettings
     from headrace.services.service import Part as Part
     from headrace.services.service import Ready as Ready
     from headrace.services.service import Service as Service
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from headrace.services.stop import Stop as Stop
 
 _NAMES = {
-    "services.service": ("Asked", "HttpSettings", "Part", "Ready", "Service", "serving"),
+    "services.service": ("Asked", "Part", "Ready", "Service", "serving"),
+    "services.http_settings": ("HttpSettings",),
     "services.frame": ("Frame", "Talk"),
     "services.settings": ("Sources", "read", "setting", "table", "whole_environment"),
     "services.leadership": ("NamedLease", "Term", "leader"),

@@ -22,7 +22,8 @@ from headrace.runtime.programs import Program
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import Plan, Supervisor
 from headrace.services.causes import bare_errors
-from headrace.services.service import PORT_MAX, STOP_S_MAX, HttpSettings, Part, Service, serve
+from headrace.services.http_settings import PORT_MAX, HttpSettings
+from headrace.services.service import STOP_S_MAX, Part, Service, serve
 from headrace.services.settings import Sources, read
 
 S = TypeVar("S", bound=HttpSettings)

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.runtime.programs import die_with_parent, tell_ready
-from headrace.services.settings import setting
+from headrace.services.http_settings import HttpSettings
 from headrace.services.signals import Stopped, patiently, stopping
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from headrace.http import IdempotencyStore
 
-PORT_MAX = 65_535
 STOP_S_MAX = 20.0
 
 
@@ -74,18 +73,6 @@ class Service:
     def routes(self) -> Sequence[APIRouter]:
         """What it answers over HTTP."""
         return ()
-
-
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
-    """The settings of every service; an application's own class inherits them."""
-
-    http_host: str = setting(
-        "127.0.0.1", "the address to listen on; one that others can reach needs an API key of 32 characters or more"
-    )
-    http_port: int | None = setting(None, "the port to listen on; 0: any that is free", low=0, high=PORT_MAX)
-    api_key: str = setting("", "asked of every request", secret=True, without="none, and loopback only")
-    wait_s: float = setting(60.0, "seconds to wait for servers that are not up yet", low=0.0)
 
 
 @dataclass(frozen=True, slots=True)

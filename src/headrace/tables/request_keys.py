@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headrace.http.idempotency import Answer, Attempt, Begun
-from headrace.runtime.engine import Engine
+from headrace.core.idempotency import Answer, Attempt, Begun
 from headrace.tables.statements import Statements
+
+if TYPE_CHECKING:
+    from headrace.runtime.engine import Engine
 
 REQUEST_KEYS = Statements("headrace.tables", repeatable=True)
 """What `RequestKeys` needs of a store."""

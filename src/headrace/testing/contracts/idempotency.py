@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from headrace.http.idempotency import Answer, Attempt, Begun, IdempotencyStore
+from headrace.core.idempotency import Answer, Attempt, Begun
+from headrace.http.idempotency import IdempotencyStore
 from headrace.testing.passage import Passage
 
 FIRST = Attempt("acme", "key-1", "same", "seed-1", "holder-1", 30.0)
