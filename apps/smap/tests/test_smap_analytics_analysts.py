@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from smap_posts import PROJECT, deadly, install_deadly, post
 
 from headrace.errors import Unreachable
-from headrace_smap.analytics.analysts import ChildAnalysts, Lost, ThreadAnalyst
+from headrace_smap.analytics.analysts import PROGRAM, ChildAnalysts, Lost, ThreadAnalyst
 from headrace_smap.analytics.pipeline import LOST_MAX, Analysis
 from headrace_smap.analytics.work import Outcome, Work
 
@@ -45,6 +47,16 @@ async def test_a_post_that_hangs_in_a_child_is_out_of_time_and_the_others_are_do
 async def test_a_post_that_hangs_in_a_thread_is_out_of_time_and_the_others_are_done() -> None:
     outcomes = await Analysis(ThreadAnalyst(deadly()), 0.3).run(works("a", "hang", "b"))
     assert ends(outcomes) == ["a", "time_limit", "b"]
+
+
+def test_a_child_imports_only_what_it_analyses_with() -> None:
+    """Each child of each service pays for its imports, in time and in memory, and again whenever one is lost."""
+    code = f"import sys, {PROGRAM} as child; child.main(); print(*sys.modules, file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", code], input=b"", capture_output=True, check=True, timeout=60)
+    imported = set(ended.stderr.decode().split())
+    assert "headrace_smap.analytics.modules.sentiment.module" in imported, "its modules are warm"
+    servers = {"asyncio", "fastapi", "pydantic", "starlette", "headrace_smap.database"}
+    assert imported & {*servers, "cronsim", "headrace.runtime", "rich", "structlog", "typer"} == set()
 
 
 async def test_children_that_cannot_start_are_nobodys_fault() -> None:

@@ -11,9 +11,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from headrace_smap.analytics.analysts import FRAME, encode
 from headrace_smap.analytics.modules import pipeline_of
-from headrace_smap.analytics.work import Work, analyse
+from headrace_smap.analytics.work import FRAME, Work, analyse, encode_body
 
 decode_request = msgspec.msgpack.Decoder(tuple[float, list[Work]]).decode
 
@@ -32,7 +31,7 @@ def main() -> None:
         faulthandler.dump_traceback_later(limit_s, exit=True)
         outcomes = analyse(modules, works, datetime.now(UTC))
         faulthandler.cancel_dump_traceback_later()
-        _tell(answers, encode(outcomes))
+        _tell(answers, encode_body(outcomes))
 
 
 def _tell(answers: BinaryIO, body: bytes) -> None:

@@ -1,8 +1,8 @@
 """Who does the computing: child processes, or a thread of this one.
 
 A child can be lost without losing the service: a post that ends its process, or never comes back, costs one child.
-Work and answers pass through a socket as frames of a length and a msgpack body; no code and no pickle ever does. A
-child that runs out of time ends itself, by a watchdog that needs no interpreter lock, also when nobody is left.
+Work and answers pass through a socket as frames; no code and no pickle ever does. A child that runs out of time ends
+itself, by a watchdog that needs no interpreter lock, also when nobody is left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,9 +22,8 @@ import msgspec
 
 from headrace.errors import Unreachable
 from headrace_smap.analytics.modules import Pipeline
-from headrace_smap.analytics.work import Outcome, Work, analyse
+from headrace_smap.analytics.work import FRAME, Outcome, Work, analyse, encode_body
 
-FRAME = struct.Struct(">I")
 START_S_MAX = 60.0
 GRACE_S = 5.0
 CLOSE_S_MAX = 2.0
@@ -33,7 +31,6 @@ READ_BYTES = 1_048_576
 PROGRAM = "headrace_smap.analytics.analyst"
 
 Request = tuple[float, Sequence[Work]]
-encode = msgspec.msgpack.Encoder().encode
 decode_answer = msgspec.msgpack.Decoder(list[Outcome]).decode
 
 
@@ -140,7 +137,7 @@ class AnalystChild:
         began = clock()
         try:
             async with asyncio.timeout(limit_s + GRACE_S):
-                line.ask(encode((limit_s, works)))
+                line.ask(encode_body((limit_s, works)))
                 return decode_answer(await line.answer())
         except (TimeoutError, asyncio.IncompleteReadError, OSError, msgspec.DecodeError):
             await self.end(0.0)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from headrace.ports import Delivery
 from headrace_smap import envelope
-from headrace_smap.analytics.posts import Fault, HandledPost, item_of_message, text_of
+from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, Fault, HandledPost, item_of_message, text_of
 from headrace_smap.count.truth import item_name
 
-KEYWORD_CHARS_MAX = 200
 CRAWLED_CHARS_MAX = 100
 
 

@@ -10,6 +10,7 @@ import msgspec
 from headrace_smap.analytics.modules.posts import storable
 
 REASON_CHARS_MAX = 500
+KEYWORD_CHARS_MAX = 200
 
 
 class Fault(msgspec.Struct, frozen=True, array_like=True):

@@ -1,24 +1,27 @@
 """Blobs through the modules: pure computing, in a thread or in a child process.
 
 Whatever a post does to a module is that post's own fault and nobody else's. A row leaves here as the JSON text in which
-it is stored, so that nobody has to take it apart on the way.
+it is stored, so that nobody has to take it apart on the way. Between processes, work and outcomes pass as frames of a
+length and a msgpack body.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from headrace.tables import time_text
-from headrace_smap.analytics.batch import KEYWORD_CHARS_MAX
 from headrace_smap.analytics.blob_values import BadBlob, read_blob
 from headrace_smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
 from headrace_smap.analytics.modules import AnalysisContext, Draft, InvalidPost, Pipeline, RawPost
-from headrace_smap.analytics.posts import AnalysisResult, Fault, fault_of, text_of
+from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, AnalysisResult, Fault, fault_of, text_of
 from headrace_smap.envelope import moment
 
+FRAME = struct.Struct(">I")
+encode_body = msgspec.msgpack.Encoder().encode
 _encode = msgspec.json.Encoder().encode
 
 
