@@ -37,18 +37,14 @@ DOUBLED = [
     "Bells",
     "Charge",
     "Database",
-    "Effect",
     "Intake",
     "Items",
     "Outbox",
-    "Parts",
     "Place",
     "Ready",
     "Refused",
     "Session",
-    "Sink",
     "Streams",
-    "Surroundings",
     "Worker",
 ]
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.

@@ -12,7 +12,7 @@ from headrace.adapters.sqlite.statements import load_statements
 from headrace.testing.contracts import Bench
 from headrace.testing.contracts.wandering import Wanderer
 from headrace.testing.passage import ManualClock, ManualPassage
-from headrace.testing.simulation import Parts, run_seeds
+from headrace.testing.simulation import SimulatedParts, run_seeds
 from headrace.testing.simulation.bugs import BUGS
 
 SEEDS_FIRST = 10
@@ -35,18 +35,18 @@ def test_a_worker_that_hangs_is_noticed_although_the_others_end_the_job() -> Non
 
 
 def test_the_walks_notice_nothing_where_nothing_is_planted() -> None:
-    assert not _walks_notice(Parts())
+    assert not _walks_notice(SimulatedParts())
 
 
-def _seeds_notice(seeds: range, parts: Parts) -> bool:
+def _seeds_notice(seeds: range, parts: SimulatedParts) -> bool:
     return bool(run_seeds(seeds, parts, failures_max=1).failed)
 
 
-def _walks_notice(parts: Parts) -> bool:
+def _walks_notice(parts: SimulatedParts) -> bool:
     return any(_walk_notices(seed, parts) for seed in range(WALKS))
 
 
-def _walk_notices(seed: int, parts: Parts) -> bool:
+def _walk_notices(seed: int, parts: SimulatedParts) -> bool:
     clock, database = ManualClock(), InlineDatabase()
     parts.prepare(database.connection)
     store = parts.store(database, clock, parts.statements(load_statements()), parts.judge)

@@ -6,6 +6,6 @@ python -m headrace.testing.simulation --seeds 200 --bug no_fence_check
 """
 
 from headrace.testing.simulation.running import Report, run_seeds
-from headrace.testing.simulation.world import Outcome, Parts, run_seed
+from headrace.testing.simulation.world import Outcome, SimulatedParts, run_seed
 
-__all__ = ["Outcome", "Parts", "Report", "run_seed", "run_seeds"]
+__all__ = ["Outcome", "SimulatedParts", "Report", "run_seed", "run_seeds"]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from headrace.testing.simulation.bugs import BUGS
 from headrace.testing.simulation.running import Report, run_seeds, silence
-from headrace.testing.simulation.world import Outcome, Parts, run_seed
+from headrace.testing.simulation.world import Outcome, SimulatedParts, run_seed
 
 
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
-    parts = BUGS[options.bug].parts if options.bug else Parts()
+    parts = BUGS[options.bug].parts if options.bug else SimulatedParts()
     if options.seed is not None:
         return _one(options.seed, parts)
     began = time.perf_counter()
@@ -37,7 +37,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _one(seed: int, parts: Parts) -> int:
+def _one(seed: int, parts: SimulatedParts) -> int:
     with silence():
         outcome = run_seed(seed, parts, tell=print)
     print(f"seed {seed}: {outcome.state} after {outcome.events} events; faults: {outcome.faults}")

@@ -31,11 +31,11 @@ from headrace.runtime.lanes import ItemLane
 from headrace.runtime.outages import Outages
 from headrace.runtime.slices import Slice
 from headrace.runtime.worker import Worker
-from headrace.testing.simulation.sink import Sink
-from headrace.testing.simulation.world import Parts
+from headrace.testing.simulation.sink import SimulatedSink
+from headrace.testing.simulation.world import SimulatedParts
 
 
-class AppendsByFence(Sink):
+class AppendsByFence(SimulatedSink):
     """Takes an append again when its fence is newer: a fence stops a zombie, it does not stop a retry."""
 
     def once(self, key: str, fence: int) -> bool:
@@ -46,7 +46,7 @@ class AppendsByFence(Sink):
         return True
 
 
-class PutsUnfenced(Sink):
+class PutsUnfenced(SimulatedSink):
     """Takes whatever comes last."""
 
     def put(self, key: str, fence: int) -> bool:
@@ -232,81 +232,94 @@ class Bug:
     """What was broken, in words, and the parts that break it."""
 
     what: str
-    parts: Parts
+    parts: SimulatedParts
 
 
 NO_FENCE_CHECK = changed("claim_held", "k.live, k.step, k.boot, k.until", "1, k.step, k.boot, 9e18")
 
 BUGS: dict[str, Bug] = {
-    "no_fence_check": Bug("a settlement is accepted from a late holder", Parts(NO_FENCE_CHECK)),
+    "no_fence_check": Bug("a settlement is accepted from a late holder", SimulatedParts(NO_FENCE_CHECK)),
     "finish_before_seal": Bug(
-        "a stage closes while others may still send to it", Parts(changed("stage_close", "feeders_open = 0 AND", ""))
+        "a stage closes while others may still send to it",
+        SimulatedParts(changed("stage_close", "feeders_open = 0 AND", "")),
     ),
     "settled_twice": Bug(
-        "what a settlement counts is counted twice", Parts(changed("chunk_fold", "done + :done,", "done + 2 * :done,"))
+        "what a settlement counts is counted twice",
+        SimulatedParts(changed("chunk_fold", "done + :done,", "done + 2 * :done,")),
     ),
-    "seal_by_reading": Bug("the seal is derived by reading the feeders", replace(Parts(read_feeders), prepare=overlap)),
-    "crash_charges_all": Bug("a crash charges the whole slice", Parts(judge=charge_everybody)),
-    "append_by_fence": Bug("an append is accepted twice because its fence is newer", Parts(sink=AppendsByFence)),
-    "put_unfenced": Bug("a zombie overwrites what its successor put", Parts(sink=PutsUnfenced)),
-    "effect_after_settle": Bug("an item is settled before its effect is applied", Parts(hasty=True)),
+    "seal_by_reading": Bug(
+        "the seal is derived by reading the feeders", replace(SimulatedParts(read_feeders), prepare=overlap)
+    ),
+    "crash_charges_all": Bug("a crash charges the whole slice", SimulatedParts(judge=charge_everybody)),
+    "append_by_fence": Bug(
+        "an append is accepted twice because its fence is newer", SimulatedParts(sink=AppendsByFence)
+    ),
+    "put_unfenced": Bug("a zombie overwrites what its successor put", SimulatedParts(sink=PutsUnfenced)),
+    "effect_after_settle": Bug("an item is settled before its effect is applied", SimulatedParts(hasty=True)),
     "recorded_before_the_fence": Bug(
-        "what a handler recorded is applied though its settlement is refused", Parts(store=RecordsFirst)
+        "what a handler recorded is applied though its settlement is refused", SimulatedParts(store=RecordsFirst)
     ),
     "awaitable_forgotten": Bug(
-        "an item is done although its handler has not run to its end", Parts(worker=ForgetfulWorker)
+        "an item is done although its handler has not run to its end", SimulatedParts(worker=ForgetfulWorker)
     ),
     "fire_and_job_apart": Bug(
-        "the row of a fire and its job are two transactions", Parts(store=scheduling(FiresInTwoTransactions))
+        "the row of a fire and its job are two transactions", SimulatedParts(store=scheduling(FiresInTwoTransactions))
     ),
     "moment_from_the_clock": Bug(
-        "the moment of a fire is the time at which a worker came to it", Parts(store=scheduling(FiresNow))
+        "the moment of a fire is the time at which a worker came to it", SimulatedParts(store=scheduling(FiresNow))
     ),
     "missed_moments_forgotten": Bug(
-        "moments at which no worker ran are not made up for", Parts(store=scheduling(ForgetsMissed))
+        "moments at which no worker ran are not made up for", SimulatedParts(store=scheduling(ForgetsMissed))
     ),
-    "outage_spends_attempts": Bug("an outage of a sink spends attempts", Parts(worker=ImpatientWorker)),
-    "first_crash_kills": Bug("a culprit dies at its first crash", Parts(judge=charge_at_once)),
+    "outage_spends_attempts": Bug("an outage of a sink spends attempts", SimulatedParts(worker=ImpatientWorker)),
+    "first_crash_kills": Bug("a culprit dies at its first crash", SimulatedParts(judge=charge_at_once)),
     "tally_folded_twice": Bug(
         "an ended chunk is folded into its stage twice",
-        Parts(changed("stage_fold", "done = stage.done + s.done", "done = stage.done + 2 * s.done")),
+        SimulatedParts(changed("stage_fold", "done = stage.done + s.done", "done = stage.done + 2 * s.done")),
     ),
     "closed_with_open_chunks": Bug(
-        "a stage closes while a chunk of it is open", Parts(changed("stage_close", "AND s.open = 1", "AND s.open = 2"))
+        "a stage closes while a chunk of it is open",
+        SimulatedParts(changed("stage_close", "AND s.open = 1", "AND s.open = 2")),
     ),
-    "closes_twice": Bug("a closed stage closes again", Parts(changed("stage_close", "AND closed_at IS NULL", ""))),
+    "closes_twice": Bug(
+        "a closed stage closes again", SimulatedParts(changed("stage_close", "AND closed_at IS NULL", ""))
+    ),
     "fences_fall": Bug(
         "a fence is lower than one granted before",
-        Parts(changed("fence_mint", "max(value + 1, :now_us)", "iif(value = 0, :now_us, value - 1)")),
+        SimulatedParts(changed("fence_mint", "max(value + 1, :now_us)", "iif(value = 0, :now_us, value - 1)")),
     ),
     "lost_claims_revived": Bug(
-        "a renewal revives an expired claim", Parts(changed("claim_renew", "AND until >= :now", ""))
+        "a renewal revives an expired claim", SimulatedParts(changed("claim_renew", "AND until >= :now", ""))
     ),
-    "swept_early": Bug("a live claim is taken", Parts(changed("claims_expired", "until < :now", "until < :now + 1.0"))),
+    "swept_early": Bug(
+        "a live claim is taken", SimulatedParts(changed("claims_expired", "until < :now", "until < :now + 1.0"))
+    ),
     "grants_overlap": Bug(
         "a slice does not move the mark as far as it reaches",
-        Parts(changed("chunk_grant", "SET next = :hi,", "SET next = max(:lo + 1, :hi - 1),")),
+        SimulatedParts(changed("chunk_grant", "SET next = :hi,", "SET next = max(:lo + 1, :hi - 1),")),
     ),
     "unique_counts_all": Bug(
         "a key that was there before is inserted again",
-        Parts(changed("unique_insert", "INSERT OR IGNORE", "INSERT OR REPLACE")),
+        SimulatedParts(changed("unique_insert", "INSERT OR IGNORE", "INSERT OR REPLACE")),
     ),
     "cancel_forgets_the_mark": Bug(
-        "cancelled items stay claimable", Parts(changed("chunk_cancel_waiting", "next = count, ", ""))
+        "cancelled items stay claimable", SimulatedParts(changed("chunk_cancel_waiting", "next = count, ", ""))
     ),
     "steps_not_kept": Bug(
-        "a repeated settlement is not recognised", Parts(changed("claim_step", "step = :step, ", ""))
+        "a repeated settlement is not recognised", SimulatedParts(changed("claim_step", "step = :step, ", ""))
     ),
     "rest_lost": Bug(
         "what a worker gives back while it goes on waits for nobody",
-        Parts(changed("chunk_back", "SET next = :next", "SET next = next")),
+        SimulatedParts(changed("chunk_back", "SET next = :next", "SET next = next")),
     ),
     "suspects_lost": Bug(
         "what a lost claim held is not given to anybody",
-        Parts(changed("claims_expired", "ORDER BY fence LIMIT 100", "ORDER BY fence LIMIT 0")),
+        SimulatedParts(changed("claims_expired", "ORDER BY fence LIMIT 100", "ORDER BY fence LIMIT 0")),
     ),
     "suspects_ended_early": Bug(
-        "a claim of suspects ends while more of them will be started", Parts(worker=EndsSuspectsEarly)
+        "a claim of suspects ends while more of them will be started", SimulatedParts(worker=EndsSuspectsEarly)
     ),
-    "rests_after_suspects": Bug("a worker that lives claims nothing any more", Parts(worker=RestsAfterSuspects)),
+    "rests_after_suspects": Bug(
+        "a worker that lives claims nothing any more", SimulatedParts(worker=RestsAfterSuspects)
+    ),
 }

@@ -18,7 +18,7 @@ from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadView
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding
-from headrace.testing.simulation.sink import Sink
+from headrace.testing.simulation.sink import SimulatedSink
 from headrace.testing.witness import ends_of
 
 Item = tuple[str, int, int, int]
@@ -224,7 +224,7 @@ class History:
             if len(alone) < CRASHES_MAX:
                 self.found("L1", f"died of lost workers after {len(alone)} losses of its own", item)
 
-    def check_sink(self, sink: Sink, recorded: Mapping[str, int]) -> None:
+    def check_sink(self, sink: SimulatedSink, recorded: Mapping[str, int]) -> None:
         """No effect twice, none of a done item missing, no fence that goes back.
 
         `recorded` counts by key what was applied in the account's own transactions: there an item that did not end done

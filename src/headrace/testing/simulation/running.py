@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from headrace.testing.simulation.faults import KINDS
-from headrace.testing.simulation.world import Outcome, Parts, run_seed
+from headrace.testing.simulation.world import Outcome, SimulatedParts, run_seed
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Report:
         return [kind for kind in KINDS if not self.struck[kind]]
 
 
-def run_seeds(seeds: Iterable[int], parts: Parts | None = None, failures_max: int = 10) -> Report:
+def run_seeds(seeds: Iterable[int], parts: SimulatedParts | None = None, failures_max: int = 10) -> Report:
     """Run seeds until they are through or enough of them have failed."""
     report = Report()
     with silence():

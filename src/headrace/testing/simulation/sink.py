@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Sink:
+class SimulatedSink:
     """`appended` lists every application of a key by `once`; `written` every fence that `put` accepted for a key."""
 
     appended: dict[str, list[int]] = field(default_factory=dict)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from random import Random
-from typing import Protocol
 
 import apsw
 
 from headrace.core.schedules import fire_key
 from headrace.runtime.context import Context
 from headrace.runtime.flow import Flow
+from headrace.testing.simulation.flows import Surroundings
 from headrace.testing.simulation.history import History
 
 NAME = "ticking"
@@ -26,14 +26,6 @@ LATE_S = 3.0
 
 ROWS = "SELECT moment_ms, outcome, job FROM headrace_fire WHERE schedule = ?"
 JOBS = "SELECT id, key FROM headrace_job WHERE flow = ?"
-
-
-class Surroundings(Protocol):
-    """What a handler can do to the simulated world."""
-
-    async def effect(self, kind: str, key: str, fence: int) -> None: ...
-
-    def ran(self, key: str, fence: int) -> None: ...
 
 
 class Ticks:

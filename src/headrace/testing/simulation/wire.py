@@ -29,7 +29,7 @@ REPLY_LOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class SinkAnswer:
     """What the sink answered."""
 
     applied: bool
@@ -129,8 +129,8 @@ class Wire:
     async def effect(self, name: str, key: str, fence: int, apply: Callable[[str, int], bool]) -> bool:
         """A call to the sink travels like any other."""
 
-        async def run() -> Effect:
-            return Effect(apply(key, fence))
+        async def run() -> SinkAnswer:
+            return SinkAnswer(apply(key, fence))
 
         if self._grounds.faults.strikes("delay"):
             # A write to a sink may be under way for longer than its writer lives.
@@ -263,7 +263,7 @@ def _changed(result: object) -> bool:
             return True
         case list():
             return any(answer.accepted for answer in result)
-        case Effect() | Due():
+        case SinkAnswer() | Due():
             return False
     return bool(result)
 

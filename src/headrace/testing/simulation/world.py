@@ -23,7 +23,7 @@ from headrace.core.jobs import DeadFilter, Submission
 from headrace.core.losses import charge
 from headrace.core.recount import Finding, explain_open
 from headrace.core.tally import JobState
-from headrace.ports.parts import Parts as StoreParts
+from headrace.ports.parts import Parts
 from headrace.runtime.codec import pack_values
 from headrace.runtime.seams import Seams
 from headrace.runtime.worker import Worker
@@ -33,7 +33,7 @@ from headrace.testing.simulation.flows import ITEMS_MAX, PLAIN, Parcelled, Rando
 from headrace.testing.simulation.history import History
 from headrace.testing.simulation.loop import CURRENT, Deadlock, Process, VirtualLoop
 from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, VirtualThreads
-from headrace.testing.simulation.sink import Sink
+from headrace.testing.simulation.sink import SimulatedSink
 from headrace.testing.simulation.ticks import SHARE, Ticks
 from headrace.testing.simulation.wire import Wire, at_once
 from headrace.testing.witness import Witness
@@ -51,14 +51,14 @@ JOB = "job-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SimulatedParts:
     """What a planted bug may exchange."""
 
     statements: Callable[[dict[str, str]], Mapping[str, str]] = dict
     store: type[SqliteStore] = SqliteStore
     judge: Callable[..., Any] = charge
     worker: type[Worker] = Worker
-    sink: Callable[[], Sink] = Sink
+    sink: Callable[[], SimulatedSink] = SimulatedSink
     prepare: Callable[[apsw.Connection], None] = lambda connection: None
     hasty: bool = False
 
@@ -90,7 +90,7 @@ class Member:
 class World:
     """Everything one seed decides."""
 
-    def __init__(self, seed: int, parts: Parts) -> None:
+    def __init__(self, seed: int, parts: SimulatedParts) -> None:
         self.seed, self.parts = seed, parts
         self.chance = Random(f"world {seed}")
         late_s = max(LATE_S) if is_slow(seed) else Random(f"late {seed}").choice(LATE_S)
@@ -304,7 +304,7 @@ class World:
         self.members.remove(member)
         self.loop.later(self.loop.system, self.chance.random() * 3, self.start)
 
-    def _handle(self, clock: VirtualClock) -> StoreParts:
+    def _handle(self, clock: VirtualClock) -> Parts:
         return self.parts.store(self.database, clock, self.statements, self.parts.judge)
 
     def _heal(self) -> None:
@@ -370,8 +370,8 @@ async def _unheard(work: Coroutine[Any, Any, object]) -> None:
         await work
 
 
-def run_seed(seed: int, parts: Parts | None = None, tell: Callable[[str], None] | None = None) -> Outcome:
+def run_seed(seed: int, parts: SimulatedParts | None = None, tell: Callable[[str], None] | None = None) -> Outcome:
     """Run one seed to its end; `tell` is given every line of its trace."""
-    world = World(seed, parts or Parts())
+    world = World(seed, parts or SimulatedParts())
     world.history.tell = tell
     return world.run()
