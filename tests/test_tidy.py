@@ -34,18 +34,12 @@ NO_GERUNDS = {"logging", "nothing"}
 # Class names that stand for several things. This list only shrinks.
 DOUBLED = [
     "Batch",
-    "Bells",
     "Charge",
-    "Database",
     "Intake",
-    "Items",
     "Outbox",
-    "Place",
-    "Ready",
     "Refused",
     "Session",
     "Streams",
-    "Worker",
 ]
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
 READS_ENVIRONMENT = {

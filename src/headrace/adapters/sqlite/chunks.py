@@ -26,7 +26,7 @@ class Gate(IntEnum):
     CANCELLED = 2
 
 
-class Ready(IntEnum):
+class Readiness(IntEnum):
     NO = 0
     YES = 1
     DELAYED = 2
@@ -34,7 +34,7 @@ class Ready(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkPlace:
     """Where a chunk belongs, and under which conditions it waits there."""
 
     job: str
@@ -54,7 +54,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ChunkItems:
     """Where the items of a chunk are: `picks[i]` is the index of item i in the chunk that has the payload.
 
     Picks and seqs are ascending.
@@ -90,7 +90,7 @@ def unnumbers(data: bytes, code: str = "I") -> array[int]:
     return values
 
 
-def read_items(tx: Transaction, chunk: int) -> Items:
+def read_items(tx: Transaction, chunk: int) -> ChunkItems:
     row = tx.one("chunk_items", id=chunk)
     assert row is not None, "a chunk state without its chunk"
     _, picks, payload_chunk, ends, keys, seqs = row
@@ -102,10 +102,10 @@ def read_items(tx: Transaction, chunk: int) -> Items:
     else:
         first = payload_chunk * SEQ_BLOCK
         own = range(first, first + len(end_marks)) if picks is None else [first + pick for pick in chosen]
-    return Items(payload_chunk, chosen, end_marks, json.loads(keys) if keys else None, own)
+    return ChunkItems(payload_chunk, chosen, end_marks, json.loads(keys) if keys else None, own)
 
 
-def read_payload(tx: Transaction, items: Items, lo: int, hi: int) -> tuple[bytes, Sequence[int]]:
+def read_payload(tx: Transaction, items: ChunkItems, lo: int, hi: int) -> tuple[bytes, Sequence[int]]:
     """The payloads of items [lo, hi), one after another, and where each ends."""
     start, stop = items.span(items.picks[lo])[0], items.span(items.picks[hi - 1])[1]
     run = tx.value("chunk_payload", id=items.payload_chunk, start=start, length=stop - start) or b""
@@ -120,7 +120,7 @@ def read_payload(tx: Transaction, items: Items, lo: int, hi: int) -> tuple[bytes
     return b"".join(pieces), ends
 
 
-def insert_parcel(tx: Transaction, place: Place, parcel: Parcel, seqs: Sequence[int] | None = None) -> int:
+def insert_parcel(tx: Transaction, place: ChunkPlace, parcel: Parcel, seqs: Sequence[int] | None = None) -> int:
     """A fresh chunk: visible, counted, and waiting unless its gate is closed."""
     chunk = _insert_payload(tx, parcel, seqs)
     _insert_state(tx, replace(place, depth=parcel.depth, delay_s=place.delay_s + parcel.delay_s), chunk, parcel.count)
@@ -132,15 +132,15 @@ def insert_staged(tx: Transaction, owner: str, parcel: Parcel) -> int:
     chunk = _insert_payload(tx, parcel, None)
     tx.run(
         "chunk_state_insert",
-        **_state(Place("", 0, -1, parcel.stage, "", 0, depth=parcel.depth), chunk, parcel.count),
-        **{"ready": Ready.NO, "open": 0, "staged": owner, "number": parcel.number, "staged_at": tx.wall()},
+        **_state(ChunkPlace("", 0, -1, parcel.stage, "", 0, depth=parcel.depth), chunk, parcel.count),
+        **{"ready": Readiness.NO, "open": 0, "staged": owner, "number": parcel.number, "staged_at": tx.wall()},
         due_at=parcel.delay_s,
         fresh=1,
     )
     return chunk
 
 
-def carry_on(tx: Transaction, place: Place, items: Items, indexes: Sequence[int]) -> int:
+def carry_on(tx: Transaction, place: ChunkPlace, items: ChunkItems, indexes: Sequence[int]) -> int:
     """A chunk for items moved from another one: same payload, same seqs, other conditions."""
     picks = numbers(items.picks[index] for index in indexes)
     chunk = tx.value(
@@ -164,7 +164,7 @@ def _insert_payload(tx: Transaction, parcel: Parcel, seqs: Sequence[int] | None)
     return int(chunk)
 
 
-def _state(place: Place, chunk: int, count: int) -> dict[str, object]:
+def _state(place: ChunkPlace, chunk: int, count: int) -> dict[str, object]:
     return {
         "id": chunk,
         "job": place.job,
@@ -183,7 +183,7 @@ def _state(place: Place, chunk: int, count: int) -> dict[str, object]:
     }
 
 
-def _insert_state(tx: Transaction, place: Place, chunk: int, count: int, fresh: bool = True) -> None:
+def _insert_state(tx: Transaction, place: ChunkPlace, chunk: int, count: int, fresh: bool = True) -> None:
     due_at = tx.wall() + place.delay_s
     tx.run(
         "chunk_state_insert",
@@ -195,12 +195,12 @@ def _insert_state(tx: Transaction, place: Place, chunk: int, count: int, fresh: 
     tx.rang = True
 
 
-def readiness(place: Place) -> Ready:
+def readiness(place: ChunkPlace) -> Readiness:
     if place.external:
-        return Ready.EXTERNAL
+        return Readiness.EXTERNAL
     if place.gate != Gate.OPEN:
-        return Ready.NO
-    return Ready.DELAYED if place.delay_s > 0 else Ready.YES
+        return Readiness.NO
+    return Readiness.DELAYED if place.delay_s > 0 else Readiness.YES
 
 
 def only_new(tx: Transaction, job: str, position: int, parcel: Parcel) -> Parcel | None:

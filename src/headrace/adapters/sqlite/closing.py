@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel
+from headrace.adapters.sqlite.chunks import ChunkPlace, Gate, insert_parcel
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.graph import Graph, Kind
@@ -89,10 +89,10 @@ class Flags:
     paused: int
     cancelled: int
 
-    def place(self, generation: int, position: int) -> Place:
+    def place(self, generation: int, position: int) -> ChunkPlace:
         queue = f"{self.flow}/{self.graph.stages[position].name}"
         gate = Gate.PAUSED if self.paused else Gate.OPEN
-        return Place(self.job, generation, position, queue, self.tenant, self.priority, gate)
+        return ChunkPlace(self.job, generation, position, queue, self.tenant, self.priority, gate)
 
 
 def _open_barrier(tx: Transaction, flags: Flags, generation: int, position: int) -> None:

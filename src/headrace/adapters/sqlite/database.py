@@ -18,7 +18,7 @@ T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
 
-class Database(Protocol):
+class SqliteDatabase(Protocol):
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a write transaction; the answer comes after its commit."""
 
@@ -38,7 +38,7 @@ class Database(Protocol):
         """Give everything back. Idempotent."""
 
 
-class Bells:
+class WakeListeners:
     """Who wants to hear rings in this process."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Bells:
         return lambda: self._rings.pop(key, None) and None
 
 
-class InlineDatabase(Bells):
+class InlineDatabase(WakeListeners):
     """One connection in memory, shared by any number of handles."""
 
     def __init__(self) -> None:

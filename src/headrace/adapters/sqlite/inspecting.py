@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from headrace.adapters.sqlite.chunks import SEQ_BLOCK, Items, read_items, read_payload
+from headrace.adapters.sqlite.chunks import SEQ_BLOCK, ChunkItems, read_items, read_payload
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core import bits
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
@@ -125,7 +125,7 @@ def _views(tx: Transaction, stage: str, place: tuple[str, int], chunks: tuple[Ro
     ]
 
 
-def _states(tx: Transaction, row: Row, items: Items) -> Iterable[tuple[int, str, int]]:
+def _states(tx: Transaction, row: Row, items: ChunkItems) -> Iterable[tuple[int, str, int]]:
     chunk, _, count, mark, attempt, low, high = row
     low, high = bits.from_bytes(low), bits.from_bytes(high)
     for lo, _, claim_low, claim_high in tx.all("claims_of_chunk", id=chunk):

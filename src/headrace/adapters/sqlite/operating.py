@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from headrace.adapters.sqlite.chunks import Place, carry_on, read_items
+from headrace.adapters.sqlite.chunks import ChunkPlace, carry_on, read_items
 from headrace.adapters.sqlite.closing import CANCELLED_BY_USER, cancel_open, chunk_ended, end_external
 from headrace.adapters.sqlite.submitting import match_dead
 from headrace.adapters.sqlite.transaction import Row, Transaction
@@ -93,7 +93,7 @@ def _split(tx: Transaction, where: tuple[int, int, int, int], stage: tuple[str, 
     others = [at for at in range(mark, count) if at != index]
     job, generation, position = stage
     if others:
-        place = Place(
+        place = ChunkPlace(
             job,
             generation,
             position,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.adapters.sqlite.chunks import (
+    ChunkItems,
+    ChunkPlace,
     Gate,
-    Items,
-    Place,
     all_cancelled,
     carry_on,
     insert_parcel,
@@ -70,7 +70,7 @@ class Held:
     revokes: tuple[int, ...]
     flow: str
     graph: Graph
-    items: Items | None = None
+    items: ChunkItems | None = None
 
     @classmethod
     def read(cls, tx: Transaction, fence: int) -> Held | None:
@@ -88,17 +88,17 @@ class Held:
     def unsettled(self) -> int:
         return bits.ones(self.hi - self.lo) & ~(self.low | self.high)
 
-    def seq_items(self, tx: Transaction) -> Items:
+    def seq_items(self, tx: Transaction) -> ChunkItems:
         if self.items is None:
             self.items = read_items(tx, self.chunk)
         return self.items
 
-    def place(self, **conditions: object) -> Place:
+    def place(self, **conditions: object) -> ChunkPlace:
         """Where items of this claim go when they wait again."""
         values: dict[str, object] = {"attempt": self.attempt, "crashes": self.crashes, "depth": self.depth}
         values.update(conditions)
         gate = self.gate
-        return Place(
+        return ChunkPlace(
             self.job,
             self.generation,
             self.position,
@@ -254,7 +254,7 @@ def _end_cancelled(held: Held, indexes: Sequence[int]) -> None:
     held.cancelled += len(indexes)
 
 
-def _move(tx: Transaction, held: Held, indexes: Sequence[int], place: Place) -> None:
+def _move(tx: Transaction, held: Held, indexes: Sequence[int], place: ChunkPlace) -> None:
     moved = bits.of(indexes)
     held.low |= moved
     held.high |= moved
@@ -267,9 +267,9 @@ def _put_cursor(tx: Transaction, held: Held, index: int, cursor: bytes) -> None:
     tx.run("cursor_put", job=held.job, generation=held.generation, position=held.position, seq=seq, cursor=cursor)
 
 
-def _target(held: Held, position: int) -> Place:
+def _target(held: Held, position: int) -> ChunkPlace:
     queue = f"{held.flow}/{held.graph.stages[position].name}"
-    return Place(held.job, held.generation, position, queue, held.tenant, held.priority, held.gate)
+    return ChunkPlace(held.job, held.generation, position, queue, held.tenant, held.priority, held.gate)
 
 
 def _insert_sent(tx: Transaction, held: Held, parcel: Parcel) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from headrace.adapters.sqlite.chunks import (
+    ChunkItems,
+    ChunkPlace,
     Gate,
-    Items,
-    Place,
     all_cancelled,
     insert_parcel,
     insert_staged,
@@ -44,7 +44,7 @@ def stage_parcels(tx: Transaction, owner: int | str, parcels: Sequence[Parcel]) 
 
 
 def flip(
-    tx: Transaction, owner: str, flips: Collection[int] | None, graph: Graph, target: Callable[[int], Place]
+    tx: Transaction, owner: str, flips: Collection[int] | None, graph: Graph, target: Callable[[int], ChunkPlace]
 ) -> None:
     """Make staged parcels part of the account (None: all of this owner's)."""
     for chunk, number, stage, delay_s, depth in tx.all("staged_of", owner=owner):
@@ -60,7 +60,7 @@ def staged_stages(tx: Transaction, owner: str) -> dict[int, str]:
     return {number: stage for _, number, stage, _, _ in tx.all("staged_of", owner=owner)}
 
 
-def _flip_one(tx: Transaction, chunk: int, place: Place, unique: bool) -> None:
+def _flip_one(tx: Transaction, chunk: int, place: ChunkPlace, unique: bool) -> None:
     items = read_items(tx, chunk)
     count = len(items.ends)
     if unique and items.keys is not None:
@@ -90,7 +90,7 @@ def _flip_one(tx: Transaction, chunk: int, place: Place, unique: bool) -> None:
         tx.run("stage_fold", id=chunk)
 
 
-def _reread(tx: Transaction, items: Items, place: Place) -> Parcel:
+def _reread(tx: Transaction, items: ChunkItems, place: ChunkPlace) -> Parcel:
     payload, ends = read_payload(tx, items, 0, len(items.ends))
     return Parcel(place.queue, payload, ends, tuple(items.keys or ()), place.depth, place.delay_s)
 

@@ -13,7 +13,7 @@ from headrace.adapters.sqlite import claiming, inspecting, operating, settling, 
 from headrace.adapters.sqlite.bus import SqliteBus
 from headrace.adapters.sqlite.clock import MachineClock
 from headrace.adapters.sqlite.connecting import MEMORY
-from headrace.adapters.sqlite.database import Database
+from headrace.adapters.sqlite.database import SqliteDatabase
 from headrace.adapters.sqlite.inboxing import SqliteInbox
 from headrace.adapters.sqlite.leases import SqliteLeases
 from headrace.adapters.sqlite.ledger import SqliteLedger
@@ -52,7 +52,7 @@ class SqliteStore:
 
     def __init__(
         self,
-        database: Database,
+        database: SqliteDatabase,
         clock: Clock | None = None,
         statements: Mapping[str, str] | None = None,
         judge: Judge = charge,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
 
-from headrace.adapters.sqlite.chunks import Gate, Place, insert_parcel, only_new
+from headrace.adapters.sqlite.chunks import ChunkPlace, Gate, insert_parcel, only_new
 from headrace.adapters.sqlite.closing import Flags, close_stages, open_generation, open_item
 from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Row, Transaction
@@ -82,9 +82,9 @@ def _check_root(graph: Graph, stage: str) -> None:
         )
 
 
-def _place(submission: Submission, position: int) -> Place:
+def _place(submission: Submission, position: int) -> ChunkPlace:
     stage = submission.graph.stages[position].name
-    return Place(
+    return ChunkPlace(
         submission.job,
         1,
         position,
@@ -153,7 +153,7 @@ def _open_redriven(tx: Transaction, head: Row, letters: Sequence[Row]) -> int:
     for (position, depth, lost), rows in groupby(sorted(by_work, key=_by_place), key=_by_place):
         stage = graph.stages[position].name
         revokes = tuple(json.loads(lost)) if lost else ()
-        place = Place(job, opened, position, f"{flow}/{stage}", tenant, priority, Gate.OPEN, depth)
+        place = ChunkPlace(job, opened, position, f"{flow}/{stage}", tenant, priority, Gate.OPEN, depth)
         place = replace(place, suspect=bool(revokes), revokes=revokes)
         _insert_letters(tx, place, (stage, depth), list(rows))
     moving = {int(letter[2]) for letter in letters}
@@ -171,7 +171,7 @@ def _by_place(letter: Row) -> tuple[int, int, str]:
     return letter[2], letter[6], letter[7] or ""
 
 
-def _insert_letters(tx: Transaction, place: Place, stage: tuple[str, int], letters: Iterable[Row]) -> None:
+def _insert_letters(tx: Transaction, place: ChunkPlace, stage: tuple[str, int], letters: Iterable[Row]) -> None:
     """The same items again, with their seqs and keys."""
     ordered = sorted(letters, key=lambda letter: int(letter[3]))
     encoded = (Encoded(letter[5], letter[4]) for letter in ordered)

@@ -21,7 +21,7 @@ import apsw
 
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, connect, translated
-from headrace.adapters.sqlite.database import Bells, Work
+from headrace.adapters.sqlite.database import WakeListeners, Work
 from headrace.adapters.sqlite.file_watch import FileWatch
 from headrace.adapters.sqlite.hints import Hints
 from headrace.core.errors import StoreReplaced, Unreachable
@@ -44,7 +44,7 @@ class Piece:
         self.error: BaseException | None = None
 
 
-class Worker:
+class ConnectionThread:
     """A thread that owns a connection and runs batches of queued pieces on it."""
 
     def __init__(self, name: str, run: Callable[[list[Piece]], None], finish: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ def _answer(piece: Piece) -> None:
         piece.future.set_result(piece.answer)
 
 
-class ThreadedDatabase(Bells):
+class ThreadedDatabase(WakeListeners):
     """A file shared by processes, or a database in memory that belongs to this handle.
 
     `connector` opens it: the first time, with True, it may make what is missing. Without `hinted` nobody hears rings
@@ -120,9 +120,9 @@ class ThreadedDatabase(Bells):
         self._closed = False
         if self._on_disk:
             guard.opened(path)
-        self._writer = Worker("headrace-writer", self._commit, lambda: self._finish(self._write_connection))
+        self._writer = ConnectionThread("headrace-writer", self._commit, lambda: self._finish(self._write_connection))
         self._reader = (
-            Worker("headrace-reader", self._look, lambda: self._finish(self._read_connection))
+            ConnectionThread("headrace-reader", self._look, lambda: self._finish(self._read_connection))
             if self._on_disk
             else self._writer
         )
