@@ -37,7 +37,6 @@ DOUBLED = [
     "Charge",
     "Intake",
     "Outbox",
-    "Refused",
     "Session",
     "Streams",
 ]

@@ -130,6 +130,10 @@ class Statement:
     values: Mapping[str, object] | tuple[object, ...] = ()
 
 
+class Refused(Exception):
+    """A statement of an application that may not run in a transaction of the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """Outcomes of one claim, applied in one transaction.

@@ -16,6 +16,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 
 from headrace.adapters.postgres.connecting import Connection
+from headrace.core.claims import Refused
 from headrace.core.placeholders import pyformat
 
 Row = tuple[Any, ...]
@@ -23,10 +24,6 @@ ALLOWED = frozenset({"insert", "update", "delete", "merge", "select", "with", "v
 _WORDLESS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _MAKES_TABLE = re.compile(r"CREATE\s+TABLE\b", re.IGNORECASE)
 _OURS = re.compile(r'\bheadrace_(?:effect|revoked)\b|\bheadrace"?\s*\.', re.IGNORECASE)
-
-
-class Refused(Exception):
-    """A statement that may not run here."""
 
 
 def check_statement(statement: str) -> None:

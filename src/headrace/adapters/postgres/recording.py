@@ -13,8 +13,8 @@ import psycopg
 
 from headrace.adapters.postgres.calling import Row, rows
 from headrace.adapters.postgres.connecting import Connection, is_again, is_broken
-from headrace.adapters.postgres.foreign import Refused, execute
-from headrace.core.claims import ERROR_CHARS_MAX, Settled, Settlement, Statement
+from headrace.adapters.postgres.foreign import execute
+from headrace.core.claims import ERROR_CHARS_MAX, Refused, Settled, Settlement, Statement
 
 Group = tuple[int, tuple[Statement, ...]]
 Settle = Callable[[Connection, Sequence[Settlement]], Row]

@@ -19,6 +19,7 @@ from headrace.adapters.postgres import foreign
 from headrace.adapters.postgres.connecting import Connection, connect, translate, where
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.adapters.postgres.statements import statements as own_statements
+from headrace.core.claims import Refused
 from headrace.core.effects import CONDITIONAL, check_answer, check_key
 from headrace.core.errors import CallerError, ClaimLost, Conflict
 from headrace.ports.sink import Applied, Change, Effect, EffectView
@@ -127,7 +128,7 @@ class PostgresSink:
             ) from error
         except psycopg.OperationalError:
             raise
-        except (psycopg.Error, foreign.Refused, TypeError, ValueError, OverflowError) as error:
+        except (psycopg.Error, Refused, TypeError, ValueError, OverflowError) as error:
             raise CallerError(
                 f"{self.name} refused the change of {effect.key}: {type(error).__name__}: {error}"
             ) from error

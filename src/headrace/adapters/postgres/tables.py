@@ -18,11 +18,12 @@ from psycopg import errors
 from headrace.adapters.postgres import submitting
 from headrace.adapters.postgres.calling import one, rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.foreign import Refused, check_statement
+from headrace.adapters.postgres.foreign import check_statement
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.outboxing import event_values
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.values import stored_values
+from headrace.core.claims import Refused
 from headrace.core.errors import CallerError
 from headrace.core.placeholders import pyformat
 from headrace.core.units import (

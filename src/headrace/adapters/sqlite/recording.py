@@ -17,7 +17,7 @@ import apsw.ext
 from headrace.adapters.sqlite.connecting import SURROUNDINGS
 from headrace.adapters.sqlite.statements import migrations
 from headrace.adapters.sqlite.transaction import Transaction
-from headrace.core.claims import ERROR_CHARS_MAX, Statement
+from headrace.core.claims import ERROR_CHARS_MAX, Refused, Statement
 
 APPROVED_MAX = 1_000
 FORBIDDEN = {"SQLITE_TRANSACTION", "SQLITE_SAVEPOINT", "SQLITE_PRAGMA", "SQLITE_ATTACH", "SQLITE_DETACH"}
@@ -25,10 +25,6 @@ WRITES = {"SQLITE_INSERT", "SQLITE_UPDATE", "SQLITE_DELETE", "SQLITE_DROP_TABLE"
 ROLLS_BACK = re.compile(r"\bOR\s+ROLLBACK\b", re.IGNORECASE)
 
 Group = tuple[int, tuple[Statement, ...]]
-
-
-class Refused(Exception):
-    """A statement that may not run here."""
 
 
 # A value that cannot be bound, or that the statement names and nobody gave, is a fault of the item as well.

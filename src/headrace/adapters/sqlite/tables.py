@@ -13,9 +13,10 @@ import apsw
 
 from headrace.adapters.sqlite import submitting
 from headrace.adapters.sqlite.outboxing import add_event
-from headrace.adapters.sqlite.recording import Refused, check_script
+from headrace.adapters.sqlite.recording import check_script
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
+from headrace.core.claims import Refused
 from headrace.core.errors import CallerError
 from headrace.core.sqlite_values import Row, python_rows, stored_values
 from headrace.core.units import (
