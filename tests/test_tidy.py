@@ -31,15 +31,6 @@ WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secre
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
 NO_GERUNDS = {"logging", "nothing"}
-# Class names that stand for several things. This list only shrinks.
-DOUBLED = [
-    "Batch",
-    "Charge",
-    "Intake",
-    "Outbox",
-    "Session",
-    "Streams",
-]
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
 READS_ENVIRONMENT = {
     "src/headrace/services/settings.py",
@@ -162,7 +153,7 @@ def test_a_class_name_means_one_thing() -> None:
         for node in ast.parse(text_of(path)).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
-    assert sorted({name for name in names if names.count(name) > 1}) == sorted(DOUBLED)
+    assert {name for name in names if names.count(name) > 1} == set()
 
 
 def test_a_module_tells_its_idea() -> None:

@@ -84,13 +84,13 @@ async def every_job(inspector: Inspector, which: JobFilter) -> AsyncIterator[Job
         page_filter = replace(page_filter, before=page[-1].id, limit=PAGE if left is None else min(PAGE, left))
 
 
-class Items(Protocol):
+class ItemSource(Protocol):
     """Where items are listed: an inspector, or an engine, which decodes their payloads."""
 
     async def items(self, job: str, stage: str, after_seq: int, limit: int) -> Sequence[ItemView]: ...
 
 
-async def every_item(source: Items, job: str, stages: Sequence[str], limit: int) -> AsyncIterator[ItemView]:
+async def every_item(source: ItemSource, job: str, stages: Sequence[str], limit: int) -> AsyncIterator[ItemView]:
     """Items of these stages in order, at most `limit` of them."""
     for stage in stages:
         after = -1

@@ -38,7 +38,7 @@ class Order(msgspec.Struct, frozen=True):
     charges: int
 
 
-class Charge(msgspec.Struct, frozen=True):
+class Payment(msgspec.Struct, frozen=True):
     customer: int
     cents: int
 
@@ -100,12 +100,12 @@ def effects() -> Effects:
 async def order(placed: Order, out: Out, context: Context) -> None:
     effects().begin(context)
     for number in range(placed.charges):
-        out.send("charge", Charge(number, 100 + number % 900), key=f"customer-{number}")
+        out.send("charge", Payment(number, 100 + number % 900), key=f"customer-{number}")
     effects().once(context)
 
 
 @flow.stage(concurrency=8)
-async def charge(_charge: Charge, context: Context) -> None:
+async def charge(_charge: Payment, context: Context) -> None:
     effects().begin(context)
     await asyncio.sleep(WORK_S)
     effects().once(context)

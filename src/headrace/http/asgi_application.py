@@ -16,9 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from headrace.http.authentication import Guard, SafeHeaders
-from headrace.http.event_streams import Streams
+from headrace.http.event_streams import OpenStreams
 from headrace.http.idempotency import Idempotency, MemoryIdempotency
-from headrace.http.limits import Deadline, Intake
+from headrace.http.limits import Deadline, RequestLimiter
 from headrace.http.observability import Observing, observing_routes
 from headrace.http.openapi import Described
 from headrace.http.options import Options
@@ -43,7 +43,7 @@ def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
         exception_handlers={HTTPException: on_http_exception, RequestValidationError: on_invalid},
     )
     app.state.options = options
-    app.state.streams = Streams(options.limits.streams_max)
+    app.state.streams = OpenStreams(options.limits.streams_max)
     app.state.routes = known = Routes()
     known.add(app.routes)
     for router in (observing_routes(options, registry), *routers):
@@ -62,7 +62,7 @@ def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
         Middleware(SafeHeaders),
         Middleware(Answering),
         Middleware(Guard, options=options),
-        Middleware(Intake, limits=options.limits),
+        Middleware(RequestLimiter, limits=options.limits),
         Middleware(Idempotency, store=store, limits=options.limits),
         Middleware(Answering),
         Middleware(Deadline, limits=options.limits),

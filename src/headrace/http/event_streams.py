@@ -66,7 +66,7 @@ class EventStream(Response):
         self._events, self._retry_ms, self._beat_s = events, retry_ms, beat_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        streams: Streams = scope["app"].state.streams
+        streams: OpenStreams = scope["app"].state.streams
         async with aclosing(self._events):
             streams.enter()
             try:
@@ -111,7 +111,7 @@ class EventStream(Response):
             await asyncio.wait({coming})
 
 
-class Streams:
+class OpenStreams:
     """The streams of one service: how many may be open, and the word that it stops."""
 
     def __init__(self, streams_max: int) -> None:

@@ -18,7 +18,7 @@ from headrace.http.problems import Problem, later
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
-class Intake:
+class RequestLimiter:
     """Requests at a time, and their bodies."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:

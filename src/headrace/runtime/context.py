@@ -15,8 +15,8 @@ from headrace.core.graph import Graph
 from headrace.core.parcels import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, Encoded, check_item
 from headrace.core.tally import Tally
 from headrace.ports.sink import Effect
+from headrace.runtime.claim_output import Send
 from headrace.runtime.codec import decode_cursor, encode_cursor
-from headrace.runtime.outbox import Send
 from headrace.runtime.slices import Place, Slice
 
 if TYPE_CHECKING:
@@ -157,16 +157,16 @@ class Out:
         """The call went through: what it sent and recorded goes with its items, except with those that are not done."""
         place = self._place
         if place.batch is None and place.slice is not None:
-            box = place.slice.outbox
-            box.add(self._take(), ((place.index, number) for number in flips))
-            box.record(statement for _, statement in place.statements)
+            output = place.slice.output
+            output.add(self._take(), ((place.index, number) for number in flips))
+            output.record(statement for _, statement in place.statements)
         else:
             for work, send in self.pending:
                 if (work, send[0]) not in but:
-                    work.outbox.add((send,))
+                    work.output.add((send,))
             for work, statement in place.statements:
                 if (work, statement.index) not in but:
-                    work.outbox.record((statement,))
+                    work.output.record((statement,))
         self.discard()
 
     def _take(self) -> list[Send]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.runtime.answers import close_unrun, item_answer, list_answers
 from headrace.runtime.context import Context, Out
-from headrace.runtime.slices import Batch, Place, Slice, Spots
+from headrace.runtime.slices import ListCall, Place, Slice, Spots
 from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
 from headrace.runtime.yard import Why
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.runtime.crew import Crew
     from headrace.runtime.list_crew import ListCrew
 
-OUTBOX_BYTES_DUE = 1024 * 1024
+OUTPUT_BYTES_DUE = 1024 * 1024
 
 
 class Lane:
@@ -262,7 +262,7 @@ class ItemLane(Lane):
         except BaseException as error:
             return await self._ended(work, index, error, raised=True)
         self.out.hand_over(flips)
-        if work.outbox.size > OUTBOX_BYTES_DUE:
+        if work.output.size > OUTPUT_BYTES_DUE:
             self.crew.streams.soon(work)
         return True
 
@@ -287,7 +287,7 @@ class ListLane(Lane):
     async def handle(self, spots: Spots) -> None:
         """One call of the handler. The spots are marked busy already."""
         place = self.place
-        place.batch = Batch(spots)
+        place.batch = ListCall(spots)
         place.slice, place.index = spots[0]
         answers: Any = None
         raised: BaseException | None = None

@@ -15,7 +15,7 @@ from headrace.core.bits import of, ones
 from headrace.runtime.context import Streams
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Stage
-from headrace.runtime.lanes import OUTBOX_BYTES_DUE, Lane, ListLane
+from headrace.runtime.lanes import OUTPUT_BYTES_DUE, Lane, ListLane
 from headrace.runtime.slices import Place, Slice, Spots
 from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
 from headrace.runtime.yard import Why, Yard
@@ -146,7 +146,7 @@ class ListCrew(Crew):
         for work, index in spots:
             work.busy &= ~(1 << index)
         for work in works.values():
-            if work.outbox.size > OUTBOX_BYTES_DUE:
+            if work.output.size > OUTPUT_BYTES_DUE:
                 self.streams.soon(work)
             self.left(work)
 

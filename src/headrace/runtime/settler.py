@@ -15,7 +15,7 @@ from headrace.core.claims import Settled, Settlement
 from headrace.core.errors import Conflict, HeadraceError
 from headrace.core.parcels import Parcel
 from headrace.ports.store import Store
-from headrace.runtime.outbox import Send, parcels_of
+from headrace.runtime.claim_output import Send, parcels_of
 from headrace.runtime.pacing import Pauses
 from headrace.runtime.slices import Commit, Place, Slice
 from headrace.runtime.verdicts import RecordedFailure, record
@@ -77,7 +77,7 @@ class Settler:
         batch: list[Slice] = []
         size = 0
         for work in self._ready:
-            size += work.outbox.size
+            size += work.output.size
             if batch and (len(batch) == SETTLEMENTS_MAX or size > BYTES_MAX):
                 break
             batch.append(work)
@@ -186,7 +186,7 @@ class Settler:
         faults = dict(answer.faults)
         if stage and reason in ("sealed", "unknown"):
             words = f"the stage {stage!r} takes no items in this job: {reason}"
-            faults = dict.fromkeys(work.sent_outbox.senders_to(stage), words)
+            faults = dict.fromkeys(work.sent_output.senders_to(stage), words)
         in_commit = bool(stage) and work.sent_commit is not None and not faults
         if not faults and not in_commit:
             self._on_drop(work, answer.reason)

@@ -17,7 +17,7 @@ from headrace.core.bits import of, ones
 from headrace.core.claims import Again, Claim, Loss, Settlement, Statement
 from headrace.core.graph import Kind
 from headrace.core.parcels import Parcel
-from headrace.runtime.outbox import Outbox, parcels_of
+from headrace.runtime.claim_output import ClaimOutput, parcels_of
 
 if TYPE_CHECKING:
     from headrace.runtime.flow import Stage
@@ -42,7 +42,7 @@ class Place:
     def __init__(self) -> None:
         self.slice: Slice | None = None
         self.index = -1
-        self.batch: Batch | None = None
+        self.batch: ListCall | None = None
         self.commits = 0
         # Whether the handler has sent or recorded anything: the one thing a lane looks at after an item.
         self.loaded = False
@@ -55,7 +55,7 @@ Spots = list[tuple["Slice", int]]
 """Items of one list call: the slice each one belongs to, and its index there."""
 
 
-class Batch:
+class ListCall:
     """The items one call of a list handler gets; `spots` says where each one is at home."""
 
     __slots__ = ("_positions", "items", "spots")
@@ -99,11 +99,11 @@ class Slice:
         "next",
         "numbers",
         "on_idle",
-        "outbox",
+        "output",
         "released",
         "sent",
         "sent_commit",
-        "sent_outbox",
+        "sent_output",
         "settled",
         "settled_at",
         "stage",
@@ -126,12 +126,12 @@ class Slice:
         self.busy = self.excluded = self.settled = self.step = 0
         self.losses: list[Loss] = []
         self.again: list[Again] = []
-        self.outbox = Outbox()
+        self.output = ClaimOutput()
         self.numbers = count(1)
         self.commits: deque[Commit] = deque()
         self.sent: Settlement | None = None
         self.sent_commit: Commit | None = None
-        self.sent_outbox = Outbox()
+        self.sent_output = ClaimOutput()
         self.ending = self.lost = self.ended = self.released = self.given_back = False
         self.travelling = False
         # Whoever drives it starts one item after another, and says when no other follows: until then it does not end.
@@ -183,7 +183,7 @@ class Slice:
         self.excluded |= 1 << loss.index
         self.losses.append(loss)
         # A settlement is bounded by its bytes, and tracebacks are most of some.
-        self.outbox.size += len(loss.traceback)
+        self.output.size += len(loss.traceback)
 
     def postpone(self, again: Again) -> None:
         self.excluded |= 1 << again.index
@@ -214,7 +214,7 @@ class Slice:
         """The next settlement: what ended since the last one, and the claim itself if nothing of it is left."""
         if self.sent is None:
             commit = self.sent_commit = self._next_commit()
-            box = self.sent_outbox = self.outbox
+            output = self.sent_output = self.output
             self.step += 1
             end = self.over and not self.commits
             self.sent = Settlement(
@@ -223,29 +223,29 @@ class Slice:
                 done=self.done_bits(),
                 dead=tuple(self.losses),
                 again=tuple(self.again),
-                sends=parcels_of(self.claim, box.sends) + (commit.sends if commit else ()),
-                flips=tuple(number for _, number in box.flips) + (commit.flips if commit else ()),
+                sends=parcels_of(self.claim, output.sends) + (commit.sends if commit else ()),
+                flips=tuple(number for _, number in output.flips) + (commit.flips if commit else ()),
                 cursor=(commit.index, commit.cursor) if commit and commit.cursor is not None else None,
-                statements=tuple(box.statements),
+                statements=tuple(output.statements),
                 end=end,
                 back=None if end else self._rest(),
             )
-            self.losses, self.again, self.outbox = [], [], Outbox()
+            self.losses, self.again, self.output = [], [], ClaimOutput()
         return self.sent
 
     def travel(self, done: int) -> Settlement:
         """The next settlement, of items whose handler ran in an open transaction. It travels in that transaction and
         nowhere else: sent by itself it would end the items without their effects."""
         assert self.sent is None, "a claim has one settlement under way"
-        box, self.outbox = self.outbox, Outbox()
+        output, self.output = self.output, ClaimOutput()
         self.step += 1
-        self.sent_outbox, self.travelling = box, True
+        self.sent_output, self.travelling = output, True
         self.sent = Settlement(
             fence=self.fence,
             step=self.step,
             done=done,
-            sends=parcels_of(self.claim, box.sends),
-            flips=tuple(number for _, number in box.flips),
+            sends=parcels_of(self.claim, output.sends),
+            flips=tuple(number for _, number in output.flips),
             end=False,
         )
         return self.sent
@@ -269,9 +269,9 @@ class Slice:
         """
         sent, commit = self.sent, self.sent_commit
         assert sent is not None, "only what was sent is answered"
-        box = self.sent_outbox.without(without)
-        box.join(self.outbox)
-        self.outbox = box
+        output = self.sent_output.without(without)
+        output.join(self.output)
+        self.output = output
         self.losses[:0], self.again[:0] = sent.dead, sent.again
         self._forget_sent()
         self.step -= 1
@@ -282,7 +282,7 @@ class Slice:
                 commit.answer.set_exception(error)
 
     def _forget_sent(self) -> None:
-        self.sent, self.sent_commit, self.sent_outbox, self.travelling = None, None, Outbox(), False
+        self.sent, self.sent_commit, self.sent_output, self.travelling = None, None, ClaimOutput(), False
 
     def drop(self, error: Exception) -> None:
         """The claim is not ours any more: nothing is started, nothing is sent, whoever waits is told."""

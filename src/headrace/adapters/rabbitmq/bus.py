@@ -15,7 +15,7 @@ from headrace.adapters.rabbitmq.channels import QuickChannel
 from headrace.adapters.rabbitmq.codec import Arrived, read_brief
 from headrace.adapters.rabbitmq.declaring import count
 from headrace.adapters.rabbitmq.lines import quietly
-from headrace.adapters.rabbitmq.sessions import Session
+from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.adapters.rabbitmq.traffic import Traffic
 from headrace.core.deliveries import Backlog, DeadLetter, Subscription
 from headrace.core.errors import NotFound
@@ -87,7 +87,7 @@ class RabbitBus(Traffic):
         """Dead letters, oldest first, in our hands; those that are not acknowledged go back to their places."""
         queue = self.options.dead_queue(subscription)
         expected = min(limit, await count(self._consuming, queue) or 0, LETTERS_MAX)
-        session = Session(queue, 0, lambda: None)
+        session = ConsumerSession(queue, 0, lambda: None)
         channel = await self._consuming.quick_channel(session, confirms=False)
         try:
             if expected:

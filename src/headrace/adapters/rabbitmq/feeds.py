@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from headrace.adapters.rabbitmq.channels import QuickChannel
 from headrace.adapters.rabbitmq.codec import Arrived
 from headrace.adapters.rabbitmq.lines import BROKEN, Line, quietly
-from headrace.adapters.rabbitmq.sessions import Session
+from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.core.errors import HeadraceError, Unreachable
 
 WAIT_S = 0.1
@@ -42,11 +42,11 @@ class Feed:
     def __init__(self, line: Line, queue: str, prepare: Callable[[], Awaitable[None]], reading: Reading) -> None:
         self._line, self.queue, self._prepare, self._reading = line, queue, prepare, reading
         self._opening = asyncio.Lock()
-        self._session: Session | None = None
+        self._session: ConsumerSession | None = None
         self._channel: QuickChannel | None = None
         self._unserved, self._patience = 0, 1
 
-    async def receive(self, room: int) -> tuple[Session, list[Arrived]]:
+    async def receive(self, room: int) -> tuple[ConsumerSession, list[Arrived]]:
         """Up to `room` messages, after a moment of waiting if there are none."""
         session = await self._open()
         await self._widen(session, room)
@@ -59,35 +59,35 @@ class Feed:
         return session, taken
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> ConsumerSession | None:
         return self._session
 
-    def session_of(self, fence: int) -> Session | None:
+    def session_of(self, fence: int) -> ConsumerSession | None:
         """The session under this fence, if it still lives."""
         session = self._session
         return session if session is not None and session.fence == fence and not session.ended else None
 
-    async def acknowledge(self, session: Session, tags: Sequence[int]) -> bool:
+    async def acknowledge(self, session: ConsumerSession, tags: Sequence[int]) -> bool:
         """These are dealt with. False: the session is over, and they come again."""
         channel = self._channel_of(session)
         answers = session.acknowledge(tags)
         return channel is not None and (not answers or await self._told(session, channel.ack(answers)))
 
-    async def give_back(self, session: Session, tags: Sequence[int]) -> bool:
+    async def give_back(self, session: ConsumerSession, tags: Sequence[int]) -> bool:
         """These go back to the queue. False as above."""
         channel = self._channel_of(session)
         answers = session.give_back(tags)
         return channel is not None and (not answers or await self._told(session, channel.nack(answers)))
 
-    def _channel_of(self, session: Session) -> QuickChannel | None:
+    def _channel_of(self, session: ConsumerSession) -> QuickChannel | None:
         return self._channel if session is self._session and not session.ended else None
 
-    async def _told(self, session: Session, telling: Awaitable[None]) -> bool:
+    async def _told(self, session: ConsumerSession, telling: Awaitable[None]) -> bool:
         """Told to the end, whoever gives up waiting: the session has forgotten these messages, and what is forgotten
         here and not told there would be acknowledged together with a later one."""
         return await asyncio.shield(asyncio.ensure_future(self._tell(session, telling)))
 
-    async def _tell(self, session: Session, telling: Awaitable[None]) -> bool:
+    async def _tell(self, session: ConsumerSession, telling: Awaitable[None]) -> bool:
         try:
             await telling
         except BROKEN:
@@ -102,7 +102,7 @@ class Feed:
         if self._channel is not None:
             await quietly(self._channel.driver)
 
-    async def _open(self) -> Session:
+    async def _open(self) -> ConsumerSession:
         if self._session is not None and not self._session.ended:
             return self._session
         async with self._opening:
@@ -112,7 +112,7 @@ class Feed:
                 await quietly(self._channel.driver)
             await self._prepare()
             fence = max(time.time_ns() // 1_000, self._session.fence + 1 if self._session else 0)
-            session = Session(self.queue, fence, self._reading.ring)
+            session = ConsumerSession(self.queue, fence, self._reading.ring)
             channel = await self._line.quick_channel(session, confirms=False)
             channel.driver.closing.add_done_callback(session.end)
             channel.driver.on_consumer_cancel_callbacks.add(session.end)
@@ -121,7 +121,7 @@ class Feed:
             await self.prove(session)
             return session
 
-    async def _widen(self, session: Session, room: int) -> None:
+    async def _widen(self, session: ConsumerSession, room: int) -> None:
         """Whoever asks for much while others hold much gets it all the same."""
         wanted = min(WINDOW_MAX, session.in_hand + room)
         if wanted <= session.window or self._channel is None:
@@ -130,7 +130,7 @@ class Feed:
             if wanted > session.window and session is self._session and not session.ended:
                 await self._call(session, session.consume(self._channel.driver, wanted))
 
-    async def prove(self, session: Session) -> None:
+    async def prove(self, session: ConsumerSession) -> None:
         """Ask the broker whether this session really consumes; a session that does not is over."""
         # Said first, so that of several lanes one asks.
         session.proven_at = time.monotonic()
@@ -145,7 +145,7 @@ class Feed:
             self._patience = min(PATIENCE_MAX, self._patience * 2)
             session.end()
 
-    async def ask(self, session: Session) -> tuple[int, int]:
+    async def ask(self, session: ConsumerSession) -> tuple[int, int]:
         """Consumers and waiting messages of the queue. What was on its way to us before is here when it is answered."""
         channel = self._channel_of(session)
         if channel is None:
@@ -153,7 +153,7 @@ class Feed:
         answer = await self._call(session, channel.driver.queue_declare(self.queue, passive=True))
         return answer.consumer_count or 0, answer.message_count or 0
 
-    async def _call(self, session: Session, call: Coroutine[Any, Any, T]) -> T:
+    async def _call(self, session: ConsumerSession, call: Coroutine[Any, Any, T]) -> T:
         """A call on the session's channel; if it fails the session is over."""
         try:
             return await self._line.call(call)

@@ -23,7 +23,7 @@ LINGER_S = 0.002
 MORE_S = 0.1
 
 
-class Session:
+class ConsumerSession:
     """The sink of one consuming channel. `held` are all messages that are not acknowledged, oldest first."""
 
     def __init__(self, queue: str, fence: int, ring: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from headrace.adapters.rabbitmq.declaring import bind, count, ensure_exchange, e
 from headrace.adapters.rabbitmq.feeds import PROVE_EVERY_S, Feed, Reading
 from headrace.adapters.rabbitmq.lines import Line
 from headrace.adapters.rabbitmq.publishing import Publisher
-from headrace.adapters.rabbitmq.sessions import Session
+from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.core.deliveries import DELIVERIES_MAX, REASON_CHARS_MAX, RECEIVE_MAX, Delivery, Received, Subscription
 from headrace.core.errors import CallerError, NotFound, TooLarge, Unreachable
 from headrace.core.events import PUBLISH_EVENTS_MAX, Event, check_event
@@ -30,7 +30,7 @@ NO_HEADERS: Mapping[str, str] = {}
 PREFETCH = 200
 PATIENCE_S = 15.0
 PREFETCH_MAX = 10_000
-Ending = Callable[[Feed, Session, Sequence[Delivery]], Awaitable[bool]]
+Ending = Callable[[Feed, ConsumerSession, Sequence[Delivery]], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Traffic:
         if not reason and delay_s <= 0:
             return await self._each(deliveries, self._give_back)
 
-        async def put_back(feed: Feed, session: Session, some: Sequence[Delivery]) -> bool:
+        async def put_back(feed: Feed, session: ConsumerSession, some: Sequence[Delivery]) -> bool:
             last = self._deliveries_max(feed.queue) - 1 if reason else math.inf
             await self._bury(feed, session, [each for each in some if each.failures >= last], reason)
             living = [each for each in some if each.failures < last]
@@ -160,7 +160,7 @@ class Traffic:
         return await self._each(deliveries, put_back)
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> list[bool]:
-        async def bury(feed: Feed, session: Session, some: Sequence[Delivery]) -> bool:
+        async def bury(feed: Feed, session: ConsumerSession, some: Sequence[Delivery]) -> bool:
             await self._bury(feed, session, some, reason)
             return await self._ack(feed, session, some)
 
@@ -186,13 +186,15 @@ class Traffic:
             answers[place] = session is not None and await call(self._feeds[place[0]], session, some)
         return [answers[delivery.subscription, delivery.fence] for delivery in deliveries]
 
-    async def _ack(self, feed: Feed, session: Session, some: Sequence[Delivery]) -> bool:
+    async def _ack(self, feed: Feed, session: ConsumerSession, some: Sequence[Delivery]) -> bool:
         return await feed.acknowledge(session, [each.number for each in some])
 
-    async def _give_back(self, feed: Feed, session: Session, some: Sequence[Delivery]) -> bool:
+    async def _give_back(self, feed: Feed, session: ConsumerSession, some: Sequence[Delivery]) -> bool:
         return await feed.give_back(session, [each.number for each in some])
 
-    async def _put_back(self, feed: Feed, session: Session, some: Sequence[Delivery], how: tuple[float, str]) -> None:
+    async def _put_back(
+        self, feed: Feed, session: ConsumerSession, some: Sequence[Delivery], how: tuple[float, str]
+    ) -> None:
         """The message goes to the end of its queue with its count, and is confirmed there before it is acknowledged
         here: a crash in between leaves it twice."""
         delay_s, reason = how
@@ -208,7 +210,7 @@ class Traffic:
             outgoing.append(wire.again(message, feed.queue, changes))
         await self._send(feed.queue, outgoing)
 
-    async def _bury(self, feed: Feed, session: Session, some: Sequence[Delivery], reason: str) -> None:
+    async def _bury(self, feed: Feed, session: ConsumerSession, some: Sequence[Delivery], reason: str) -> None:
         queue = self.options.dead_queue(feed.queue)
         outgoing = []
         for delivery, message in _with_messages(session, some):
@@ -242,7 +244,7 @@ class Traffic:
         await ensure_queue(self._consuming, subscription.name)
         await bind(self._consuming, self.options.exchange, subscription.name, set(subscription.patterns), no_more)
 
-    def _session_of(self, delivery: Delivery) -> Session | None:
+    def _session_of(self, delivery: Delivery) -> ConsumerSession | None:
         feed = self._feeds.get(delivery.subscription)
         session = feed.session_of(delivery.fence) if feed else None
         return session if session is not None and session.knows(delivery.fence, delivery.number) else None
@@ -256,6 +258,6 @@ class Traffic:
             ring()
 
 
-def _with_messages(session: Session, some: Sequence[Delivery]) -> list[tuple[Delivery, Arrived]]:
+def _with_messages(session: ConsumerSession, some: Sequence[Delivery]) -> list[tuple[Delivery, Arrived]]:
     """Those that are not dealt with yet: a repeated call changes nothing."""
     return [(each, session.held[each.number]) for each in some if each.number in session.held]

@@ -18,7 +18,7 @@ Send = tuple[int, str, float, bytes, str | None]
 
 
 @dataclass(slots=True)
-class Outbox:
+class ClaimOutput:
     """What gathered since the last settlement of one claim."""
 
     sends: list[Send] = field(default_factory=list)
@@ -37,14 +37,14 @@ class Outbox:
             self.statements.append(statement)
             self.size += len(statement.sql)
 
-    def without(self, indexes: frozenset[int]) -> Outbox:
+    def without(self, indexes: frozenset[int]) -> ClaimOutput:
         """The same without what some items left."""
-        rest = Outbox()
+        rest = ClaimOutput()
         rest.add((s for s in self.sends if s[0] not in indexes), (f for f in self.flips if f[0] not in indexes))
         rest.record(s for s in self.statements if s.index not in indexes)
         return rest
 
-    def join(self, other: Outbox) -> None:
+    def join(self, other: ClaimOutput) -> None:
         self.add(other.sends, other.flips)
         self.record(other.statements)
 
