@@ -15,11 +15,15 @@ class Catalogue:
     def __init__(self, statements: Mapping[str, TableStatement]) -> None:
         self._statements = statements
 
-    def step(self, name: str, values: Sequence[Mapping[str, object]], expect: int | None = None) -> Step:
-        """A statement with its values; refused here if they do not belong together."""
+    def statement(self, name: str) -> TableStatement:
         statement = self._statements.get(name)
         if statement is None:
-            raise NotFound(f"there is no statement {name}", "headrace.connect(url, tables=Statements(…)) names where")
+            raise NotFound(f"there is no statement {name}", "Statements(package) says where there are some")
+        return statement
+
+    def step(self, name: str, values: Sequence[Mapping[str, object]], expect: int | None = None) -> Step:
+        """A statement with its values; refused here if they do not belong together."""
+        statement = self.statement(name)
         try:
             taken = pyformat(statement.text)
             for each in values:

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from headrace.core.units import Unit as Unit
     from headrace.core.units import UnitDone as UnitDone
     from headrace.ports.backend import Backend as Backend
+    from headrace.ports.blocking_tables import BlockingTables as BlockingTables
     from headrace.ports.bus import Bus as Bus
     from headrace.ports.bus import BusFeatures as BusFeatures
     from headrace.ports.bus import BusOperations as BusOperations
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "headrace.ports.backend": ("Backend",),
+    "headrace.ports.blocking_tables": ("BlockingTables",),
     "headrace.ports.bus": ("Bus", "BusFeatures", "BusOperations", "QueueBus"),
     "headrace.ports.inspector": ("Inspector",),
     "headrace.ports.leases": ("Leases",),

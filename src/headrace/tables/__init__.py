@@ -3,8 +3,9 @@
     shop = headrace.tables.Statements("shop")
     async with headrace.connect(url, tables=shop) as engine, engine.transaction() as tx: ...
 
-`RequestKeys` keeps requests with an Idempotency-Key there. For an application with connections of its own there are the
-texts of statements, and Python's values as SQLite holds them. Names are loaded when they are first used.
+`RequestKeys` keeps requests with an Idempotency-Key there. For code that blocks, and for databases that are no stores,
+`PostgresBlockingTables` and `SqliteBlockingTables` run the same statements on one connection of their own. Names are
+loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables as PostgresBlockingTables
+    from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables as SqliteBlockingTables
     from headrace.core.sqlite_values import python_rows as python_rows
     from headrace.core.sqlite_values import stored as stored
     from headrace.core.sqlite_values import stored_values as stored_values
@@ -32,6 +35,8 @@ _NAMES = {
     "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
     "headrace.core.units": ("Row",),
     "headrace.core.sqlite_values": ("stored", "stored_values", "time_text", "python_rows"),
+    "headrace.adapters.postgres.blocking_tables": ("PostgresBlockingTables",),
+    "headrace.adapters.sqlite.blocking_tables": ("SqliteBlockingTables",),
     "headrace.tables.request_keys": ("RequestKeys", "REQUEST_KEYS"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

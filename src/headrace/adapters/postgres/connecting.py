@@ -7,7 +7,7 @@ broke, the server may have committed it: `Unknown`, and only the same write agai
 from __future__ import annotations
 
 import psycopg
-from psycopg import conninfo, errors
+from psycopg import conninfo, errors, pq
 
 from headrace.core.errors import (
     Busy,
@@ -33,12 +33,16 @@ _TRANSPORT: dict[str, object] = {
     "tcp_user_timeout": 20_000,
 }
 _OPTIONS = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
+_SESSION = "SET default_transaction_isolation = 'read committed'; SET TIME ZONE 'UTC'"
+# What libpq reads from its own variables unless it is stated.
+_LIBPQ_STATES = ("connect_timeout", "options")
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 # SQLSTATE, whole or by its class. Connection exceptions, and the server's own shutdown, crash and start.
 _LOST = ("08", "57P")
 _FULL = ("53100", "53200")
 _MISSING = ("3F000", "42P01", "42883", "42703")
-_NOT_ALLOWED = "42501"
+# A privilege that the role lacks, and a server that takes no writes: a standby.
+_NOT_ALLOWED = ("42501", "25006")
 # A fight over rows, lack of resources, a lock that cannot be had, a cancelled statement, trouble of the system itself.
 _BUSY = ("40", "53", "55", "57", "58")
 _CONNECTION_FAILURE = "08006"
@@ -73,7 +77,26 @@ async def connect_async(url: str) -> AsyncConnection:
         raise unreachable(url, error) from None
 
 
+def connect_apart(url: str, program: str) -> Connection:
+    """A connection to a database that need not be a store. It logs in without options, because a pooler refuses those
+    that it cannot keep track of."""
+    settings = {**_stated(url), "client_encoding": "utf8", "fallback_application_name": program}
+    try:
+        connection = psycopg.connect(autocommit=True, **settings)  # type: ignore[arg-type]
+        connection.execute(_SESSION)
+    except psycopg.Error as error:
+        raise unreachable(url, error) from None
+    return connection
+
+
 def _settings(url: str, options: str = "") -> dict[str, object]:
+    settings = _stated(url)
+    settings["options"] = " ".join(filter(None, (str(settings.get("options") or ""), _OPTIONS, options)))
+    return settings
+
+
+def _stated(url: str) -> dict[str, object]:
+    """What the URL or libpq's own variables say, and ours where they say nothing."""
     try:
         given = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -81,9 +104,10 @@ def _settings(url: str, options: str = "") -> dict[str, object]:
             f"the store URL is not one that PostgreSQL understands: {where(url)}",
             "postgresql://user:password@host:5432/database",
         ) from None
-    settings = {**_TRANSPORT, "connect_timeout": CONNECT_S_MAX, "application_name": "headrace", **given}
-    settings["options"] = " ".join(filter(None, (str(given.get("options") or ""), _OPTIONS, options)))
-    return settings
+    own = {option.keyword.decode(): option.val for option in pq.Conninfo.get_defaults()}
+    from_libpq = {name: value.decode() for name in _LIBPQ_STATES if (value := own.get(name))}
+    ours = {**_TRANSPORT, "connect_timeout": CONNECT_S_MAX, "fallback_application_name": "headrace"}
+    return {**ours, **from_libpq, **given}
 
 
 def unreachable(url: str, error: BaseException) -> Unreachable:
@@ -125,8 +149,10 @@ def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
         return StoreFull(f"the store {place} has no room: {reason}", "free space on its disk")
     if state in _MISSING:
         return SchemaMismatch(f"the store {place} lacks a part: {reason}", "headrace migrate up")
-    if state == _NOT_ALLOWED:
-        return OperatorError(f"the store {place} forbids it: {reason}", "grant the role what docs/postgres.md lists")
+    if state in _NOT_ALLOWED:
+        return OperatorError(
+            f"the store {place} forbids it: {reason}", "grant the role what docs/postgres.md lists, and name no standby"
+        )
     if state.startswith(_BUSY):
         return Busy(f"the store {place} is occupied: {reason}")
     return CallerError(f"the store {place} refused: {reason}")

@@ -15,9 +15,13 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
+from headrace.adapters.postgres.calling import one
 from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.values import stored_values
 from headrace.core.claims import Refused
+from headrace.core.errors import CallerError
 from headrace.core.placeholders import pyformat
+from headrace.core.units import TablePart, TableStatement
 
 Row = tuple[Any, ...]
 ALLOWED = frozenset({"insert", "update", "delete", "merge", "select", "with", "values", "call"})
@@ -44,6 +48,29 @@ def execute(
     translated = pyformat(statement)
     translated.check(values)
     return connection.execute(translated.text.encode(), values, prepare=True)
+
+
+def run(
+    connection: Connection,
+    statement: TableStatement,
+    values: Mapping[str, object],
+    prepare: bool | None = None,
+    binary: bool = False,
+) -> psycopg.Cursor[tuple[object, ...]]:
+    """Run a named statement; an error of the server passes as it is, values that are none for it are the caller's."""
+    text = pyformat(statement.text).text.encode()
+    try:
+        return connection.execute(text, stored_values(values), prepare=prepare, binary=binary)
+    except (TypeError, ValueError, OverflowError, psycopg.DataError, psycopg.ProgrammingError) as error:
+        if isinstance(error, psycopg.Error) and error.sqlstate:
+            raise
+        raise CallerError(f"{statement.name}: {error}") from error
+
+
+def make(connection: Connection, part: TablePart) -> None:
+    """Make a part of an application's tables, unless somebody has."""
+    if not part.creates or not one(connection, "relation_exists", (part.creates,))[0]:
+        connection.execute(part.text.encode(), prepare=False)
 
 
 def dump_answer(cursor: psycopg.Cursor[tuple[object, ...]]) -> str:

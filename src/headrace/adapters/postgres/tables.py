@@ -16,16 +16,13 @@ import psycopg
 from psycopg import errors
 
 from headrace.adapters.postgres import submitting
-from headrace.adapters.postgres.calling import one, rows
+from headrace.adapters.postgres.calling import rows
 from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.foreign import check_statement
+from headrace.adapters.postgres.foreign import check_statement, make, run
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.outboxing import event_values
 from headrace.adapters.postgres.statements import statements
-from headrace.adapters.postgres.values import stored_values
 from headrace.core.claims import Refused
-from headrace.core.errors import CallerError
-from headrace.core.placeholders import pyformat
 from headrace.core.units import (
     UNITS,
     Row,
@@ -67,7 +64,7 @@ class PostgresTables:
 
     async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
         self._check(statement)
-        return await self._lanes.read(lambda connection: _rows(_execute(connection, statement, values)))
+        return await self._lanes.read(lambda connection: _rows(run(connection, statement, values, prepare=True)))
 
     async def apply(self, unit: Unit) -> UnitDone:
         for step in unit.steps:
@@ -117,7 +114,7 @@ def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> t
     if unit.repeatable and steps is not None and len(steps) == 1 and not (unit.submissions or unit.events):
         (step,) = steps
         if len(step.values) == 1 and step.expect is None:
-            return UnitDone((_done(step, [_execute(connection, step.statement, step.values[0])]),), ()), False
+            return UnitDone((_done(step, [run(connection, step.statement, step.values[0], prepare=True)]),), ()), False
     careful = any(step.expect is not None for step in steps or ()) or any(each.key for each in unit.submissions)
     try:
         with connection.pipeline() as pipeline:
@@ -139,7 +136,7 @@ def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> t
 def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> _Sent:
     if not unit.repeatable and steps is not None:
         _call(connection, "unit_insert", (UNITS, unit.unit_id))
-    ran = [[_execute(connection, step.statement, values) for values in step.values] for step in steps or ()]
+    ran = [[run(connection, step.statement, values, prepare=True) for values in step.values] for step in steps or ()]
     opened = []
     for submission in unit.submissions:
         body, cargo = submitting.body_of(submission)
@@ -179,15 +176,6 @@ def _call(connection: Connection, name: str, values: Sequence[Any]) -> Cursor:
     return connection.cursor(binary=True).execute(statements()[name].encode(), values)
 
 
-def _execute(connection: Connection, statement: TableStatement, values: Mapping[str, object]) -> Cursor:
-    try:
-        return connection.execute(pyformat(statement.text).text.encode(), stored_values(values), prepare=True)
-    except (TypeError, ValueError, OverflowError, psycopg.DataError) as error:
-        if isinstance(error, psycopg.Error) and error.sqlstate:
-            raise
-        raise CallerError(f"{statement.name}: {error}") from error
-
-
 def _migrate_alone(url: str, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
     """On a connection of its own, which nobody cuts: an index on a large table takes as long as it takes."""
     own = Owner(url, _prepare)
@@ -217,8 +205,7 @@ def _applied(connection: Connection, owner: str) -> list[int]:
 def _make(connection: Connection, migration: TableMigration, part: TablePart) -> None:
     if "headrace." in part.text:
         raise refused(migration.name, "the schema headrace belongs to headrace")
-    if not part.creates or not one(connection, "relation_exists", (part.creates,))[0]:
-        connection.execute(part.text.encode(), prepare=False)
+    make(connection, part)
 
 
 def _prepare(connection: Connection) -> None:

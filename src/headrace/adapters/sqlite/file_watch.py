@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+import apsw
+
 from headrace.core.errors import RESTORE, StoreReplaced
 
 Identity = tuple[int, int]
@@ -33,6 +35,15 @@ class FileWatch:
                 f"{path} was {'deleted' if now is None else 'replaced'} while it was open: what is written now is lost",
                 RESTORE,
             )
+
+
+def close_watched(connection: apsw.Connection, files: FileWatch) -> None:
+    """The last one to close a database deletes the log of that name, which may belong to another file by now."""
+    try:
+        files.check()
+    except StoreReplaced:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
 
 
 def identity(path: str) -> Identity | None:

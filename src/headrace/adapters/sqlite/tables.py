@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import apsw
-
 from headrace.adapters.sqlite import submitting
+from headrace.adapters.sqlite.foreign import make, rows
 from headrace.adapters.sqlite.outboxing import add_event
 from headrace.adapters.sqlite.recording import check_script
 from headrace.adapters.sqlite.transacting import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Refused
-from headrace.core.errors import CallerError
-from headrace.core.sqlite_values import Row, python_rows, stored_values
 from headrace.core.units import (
     UNITS,
+    Row,
     Step,
     StepDone,
     TableMigration,
@@ -66,29 +64,22 @@ def apply(tx: Transaction, unit: Unit) -> UnitDone:
 
 
 def _run(tx: Transaction, step: Step) -> StepDone:
-    rows: list[Row] = []
+    returned: list[Row] = []
     count = 0
     for values in step.values:
         found = _rows(tx, step.statement, values)
-        rows += found
+        returned += found
         count += len(found) if step.statement.reads else tx.connection.changes()
     insist_on(step, count)
-    return StepDone(tuple(rows), count)
+    return StepDone(tuple(returned), count)
 
 
 def _rows(tx: Transaction, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
     try:
         check_script(tx.connection, statement.text, tx.memory.approved)
-        cursor = tx.connection.execute(statement.text, stored_values(values))
-        try:
-            description = cursor.get_description()
-        except apsw.ExecutionCompleteError:
-            return []
-        return python_rows(description, cursor.fetchall())
     except Refused as error:
         raise refused(statement.name, str(error)) from None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise CallerError(f"{statement.name}: {error}") from error
+    return rows(tx.connection, statement, values)
 
 
 def _migrate(tx: Transaction, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
@@ -103,5 +94,4 @@ def _migrate(tx: Transaction, owner: str, migrations: Sequence[TableMigration]) 
 def _make(tx: Transaction, migration: TableMigration, part: TablePart) -> None:
     if found := _OURS.search(part.text):
         raise refused(migration.name, f"{found[0]} belongs to headrace")
-    if not part.creates or tx.one("relation_exists", name=part.creates) is None:
-        tx.connection.execute(part.text).fetchall()
+    make(tx.connection, part)

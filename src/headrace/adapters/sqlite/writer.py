@@ -22,9 +22,9 @@ import apsw
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, connect, translated
 from headrace.adapters.sqlite.database import WakeListeners, Work
-from headrace.adapters.sqlite.file_watch import FileWatch
+from headrace.adapters.sqlite.file_watch import FileWatch, close_watched
 from headrace.adapters.sqlite.hints import Hints
-from headrace.core.errors import StoreReplaced, Unreachable
+from headrace.core.errors import Unreachable
 from headrace.ports.seams import Clock
 
 T = TypeVar("T")
@@ -120,9 +120,11 @@ class ThreadedDatabase(WakeListeners):
         self._closed = False
         if self._on_disk:
             guard.opened(path)
-        self._writer = ConnectionThread("headrace-writer", self._commit, lambda: self._finish(self._write_connection))
+        self._writer = ConnectionThread(
+            "headrace-writer", self._commit, lambda: close_watched(self._write_connection, self._files)
+        )
         self._reader = (
-            ConnectionThread("headrace-reader", self._look, lambda: self._finish(self._read_connection))
+            ConnectionThread("headrace-reader", self._look, lambda: close_watched(self._read_connection, self._files))
             if self._on_disk
             else self._writer
         )
@@ -204,14 +206,6 @@ class ThreadedDatabase(WakeListeners):
                 piece.error = translated(error, self._path)
             finally:
                 _roll_back(connection)
-
-    def _finish(self, connection: apsw.Connection) -> None:
-        try:
-            self._files.check()
-        except StoreReplaced:
-            # The last one to close a database deletes the log of that name, which belongs to another file by now.
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.close()
 
     def _lock(self) -> None:
         if self._on_disk:

@@ -20,6 +20,7 @@ import pytest
 
 from headrace.ports.backend import Backend
 from headrace.testing.contracts.bench import Bench
+from headrace.testing.contracts.blocking_tables import BlockingTablesContract
 from headrace.testing.contracts.bus import BusContract
 from headrace.testing.contracts.cancelling import CancellingContract
 from headrace.testing.contracts.claiming import ClaimingContract
@@ -114,6 +115,7 @@ class InspectorContract(InspectingContract, Benched):
 
 __all__ = [
     "Bench",
+    "BlockingTablesContract",
     "BusContract",
     "InspectorContract",
     "LeaderContract",
