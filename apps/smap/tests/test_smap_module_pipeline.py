@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 import sys
 from datetime import datetime
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from smap_module_drafting import NOW, analysed, modules
 
+import headrace_smap
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules import (
     COLUMNS,
@@ -69,6 +71,25 @@ def test_doing_nothing_makes_a_complete_row() -> None:
 def test_the_model_version_follows_from_the_modules() -> None:
     assert pipeline().model_version == pipeline(NAMES).model_version
     assert pipeline((NOTHING,)).model_version != pipeline().model_version
+
+
+@pytest.mark.parametrize("name", ["sentiment_vi.txt", "teencode.tsv"])
+def test_a_word_list_that_was_edited_is_another_model_version(tmp_path: Path, name: str) -> None:
+    package = Path(headrace_smap.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    script = "from headrace_smap.analytics.modules import pipeline; print(pipeline().model_version)"
+
+    def version() -> str:
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(tmp_path)})
+        return done.stdout.strip()
+
+    assert version() == pipeline().model_version
+    with (tmp_path / package.name / "analytics" / "modules" / "text" / "data" / name).open(
+        "a", encoding="utf-8"
+    ) as words:
+        words.write("\n# read once more\n" if name.endswith(".txt") else "zzz\tngủ\n")
+    assert version() != pipeline().model_version
 
 
 def test_an_unknown_module_is_refused_with_those_that_are_known() -> None:

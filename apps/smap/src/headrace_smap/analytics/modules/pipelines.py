@@ -2,7 +2,7 @@
 
 Names come from a registry: ours, and those that installed packages offer in the entry point group
 `headrace.smap.modules` (a factory that takes `ModuleOptions`). Never from a message. The model version is a digest of
-names and versions: results that carry the same one can be compared.
+names, versions and word lists: results that carry the same one can be compared.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from headrace.errors import CallerError
 from headrace.services import Sources, read, setting
 from headrace_smap.analytics.modules.drafts import AnalysisContext, Draft, Module
 from headrace_smap.analytics.modules.posts import RawPost
+from headrace_smap.analytics.modules.text.lexicons import lists_digest
 from headrace_smap.settings import PREFIX
 
 GROUP = "headrace.smap.modules"
@@ -57,7 +58,7 @@ class Pipeline:
     def __init__(self, modules: Sequence[Module]) -> None:
         self.modules = tuple(modules)
         self.names = tuple(module.name for module in modules)
-        told = "\n".join(f"{module.name}={module.version}" for module in modules)
+        told = "\n".join((lists_digest(), *(f"{module.name}={module.version}" for module in modules)))
         self.model_version = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
     def apply(self, post: RawPost | Mapping[str, object], context: AnalysisContext) -> Draft:

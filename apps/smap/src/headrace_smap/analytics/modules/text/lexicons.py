@@ -7,10 +7,12 @@ often typed without its marks, so a phrase is known in that form as well: a sing
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from itertools import product
 from typing import Generic, TypeVar
@@ -32,6 +34,8 @@ MARKED = frozenset("".join(_VOWELS.values()))
 """Every letter that bare text lacks."""
 _CHOICE = re.compile(r"\(([^()]*)\)")
 PHRASES_MAX = 20_000
+_OTHERS = ("vaderSentiment", "lingua-language-detector")
+"""Packages that bring word lists of their own."""
 
 
 def folded(text: str) -> str:
@@ -115,6 +119,16 @@ def entries_of(name: str) -> dict[str, str]:
 
 def _shipped(name: str) -> str:
     return files(__package__).joinpath("data", name).read_text("utf-8")
+
+
+@cache
+def lists_digest() -> str:
+    """Changes with any list that is shipped here, and with the packages that bring their own."""
+    told = hashlib.blake2b("\n".join(f"{name}={version(name)}" for name in _OTHERS).encode(), digest_size=6)
+    for file in sorted(files(__package__).joinpath("data").iterdir(), key=lambda file: file.name):
+        content = file.read_bytes()
+        told.update(f"\n{file.name} {len(content)}\n".encode() + content)
+    return told.hexdigest()
 
 
 def words_of(name: str) -> frozenset[str]:
