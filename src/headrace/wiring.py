@@ -19,6 +19,7 @@ from headrace.core.catalogue import Catalogue
 from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
 from headrace.core.redaction import redacted
+from headrace.core.schema_versions import SchemaVersions
 from headrace.core.units import TableStatement
 from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
@@ -107,7 +108,7 @@ class Schema(Protocol):
 
     async def up(self, location: str) -> list[str]: ...
 
-    async def versions(self, location: str) -> tuple[int, int]: ...
+    async def versions(self, location: str) -> SchemaVersions: ...
 
     def text(self) -> list[tuple[str, str]]: ...
 
@@ -231,8 +232,8 @@ async def migrate_up(url: str) -> list[str]:
     return await _schema(address).up(address.location)
 
 
-async def schema_versions(url: str) -> tuple[int, int]:
-    """The schema a store has (0: none yet), and the newest one this code knows."""
+async def schema_versions(url: str) -> SchemaVersions:
+    """The schema a store has, and the one this code needs."""
     address = parse(url)
     return await _schema(address).versions(address.location)
 

@@ -112,6 +112,11 @@ def test_a_schema_is_applied_and_told(headrace_command: Command, postgres: Postg
         assert migrate("up") == (0, {"applied": []})
         code, found = migrate("status")
         assert (code, found["current"]) == (0, True)
+        with psycopg.connect(url) as connection:
+            connection.execute("UPDATE headrace.migration SET functions = 'other'")
+        code, found = migrate("status")
+        assert (code, found["current"], found["schema"]) == (1, False, found["needed"])
+        assert migrate("up") == (0, {"applied": ["functions"]})
         assert "CREATE TABLE headrace.job" in "".join(part["sql"] for part in migrate("sql")[1])
 
 

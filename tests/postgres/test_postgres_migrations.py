@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from landed_migrations import NEWEST, make_store
 
 from headrace.adapters.postgres import schema
-from headrace.adapters.postgres.statements import migrations, statements
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.control import verify
 from headrace.core.graph import Graph, StageSpec
@@ -39,6 +39,29 @@ VALUES ('job.1.completed', 'job.completed', 'job', 1, '{{}}', now()),
        ('job.2.completed', 'job.completed', 'job', 2, '{{}}', now());
 """
 
+# Everything that a statement of ours can meet, a line each: tables and types with their columns, constraints, indexes,
+# sequences, and functions whole.
+CATALOG = """
+SELECT concat_ws(' ', c.relname, c.relkind, c.reloptions, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
+                 a.attnotnull, a.attstorage, a.attidentity, a.attgenerated, a.attcollation::regcollation,
+                 pg_get_expr(d.adbin, d.adrelid))
+  FROM pg_class c
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+ WHERE c.relnamespace = 'headrace'::regnamespace
+UNION ALL
+SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+ WHERE connamespace = 'headrace'::regnamespace
+UNION ALL
+SELECT indexdef FROM pg_indexes WHERE schemaname = 'headrace'
+UNION ALL
+SELECT concat_ws(' ', sequencename, data_type, start_value, increment_by) FROM pg_sequences
+ WHERE schemaname = 'headrace'
+UNION ALL
+SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'headrace'::regnamespace
+ ORDER BY 1
+"""
+
 
 @pytest.fixture
 def empty_url(postgres: PostgresServer) -> Iterator[str]:
@@ -59,7 +82,7 @@ async def test_a_job_redriven_in_part_is_judged_anew(
     graph = Graph.build([StageSpec("read", tolerate=tolerate)])
     percent = "NULL" if tolerate.percent is None else tolerate.percent
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        _make(connection, BEFORE_GENERATIONS)
+        make_store(connection, BEFORE_GENERATIONS)
         connection.execute("INSERT INTO headrace.graph VALUES ('g', %s)", (graph.dump(),))
         connection.execute(REDRIVEN_IN_PART.format(said=said, count=tolerate.count, percent=percent).encode())
     assert await schema.up(empty_url)
@@ -71,9 +94,32 @@ async def test_a_job_redriven_in_part_is_judged_anew(
     await store.close()
 
 
-def _make(connection: psycopg.Connection[tuple[object, ...]], version: int) -> None:
-    connection.execute(statements()["migrate_begin"].encode())
-    for migration in migrations():
-        if migration.number <= version:
-            connection.execute(migration.text.encode(), prepare=False)
-            connection.execute(statements()["migrate_note"].encode(), (migration.number, migration.name))
+async def test_a_store_of_every_version_becomes_the_same_as_a_new_one(empty_url: str, postgres_url: str) -> None:
+    with psycopg.connect(empty_url, autocommit=True) as connection, psycopg.connect(postgres_url) as fresh:
+        wanted = catalog(fresh)
+        assert len(wanted) > 500
+        for version in range(1, NEWEST + 1):
+            make_store(connection, version)
+            assert await schema.up(empty_url)
+            assert (version, *differences(catalog(connection), wanted)) == (version,)
+            connection.execute("DROP SCHEMA headrace CASCADE")
+
+
+async def test_functions_that_nobody_knows_are_dropped(empty_url: str, postgres_url: str) -> None:
+    with psycopg.connect(empty_url, autocommit=True) as connection, psycopg.connect(postgres_url) as fresh:
+        make_store(connection, NEWEST)
+        connection.execute("CREATE FUNCTION headrace.settle(integer) RETURNS integer LANGUAGE sql RETURN 1")
+        connection.execute("CREATE FUNCTION headrace.former() RETURNS integer LANGUAGE sql RETURN headrace.settle(1)")
+        await schema.up(empty_url)
+        assert differences(catalog(connection), catalog(fresh)) == []
+
+
+def catalog(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
+    return [str(row[0]) for row in connection.execute(CATALOG.encode())]
+
+
+def differences(found: list[str], wanted: list[str]) -> list[str]:
+    return [
+        *(f"- {line}" for line in wanted if line not in found),
+        *(f"+ {line}" for line in found if line not in wanted),
+    ]

@@ -33,10 +33,12 @@ def status(context: typer.Context) -> int:
     from headrace.wiring import schema_versions
 
     session = of(context)
-    found, newest = asyncio.run(schema_versions(session.settings().store))
-    document = {"schema": found, "needed": newest, "current": found == newest}
-    session.answer(document, lambda console: console.print(f"schema {found}, this code needs {newest}"))
-    return Exit.OK if found == newest else Exit.FAILED
+    versions = asyncio.run(schema_versions(session.settings().store))
+    document = {"schema": versions.found, "needed": versions.newest, "current": versions.current}
+    functions = " with other functions" if versions.functions_differ else ""
+    said = f"schema {versions.found}, this code needs {versions.newest}{functions}"
+    session.answer(document, lambda console: console.print(said))
+    return Exit.OK if versions.current else Exit.FAILED
 
 
 @app.command()

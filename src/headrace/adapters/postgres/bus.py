@@ -1,6 +1,6 @@
 """A bus inside PostgreSQL: durable subscriptions, each with a copy of what it subscribes to.
 
-Every verb is one statement in autocommit; `sql/migrations/0012_bus.sql` has the theory.
+Every verb is one statement in autocommit; `sql/functions/bus.sql` has the theory.
 """
 
 from __future__ import annotations

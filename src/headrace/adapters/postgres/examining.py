@@ -101,13 +101,16 @@ def idle_transactions(connection: Connection, idle_s: float) -> Check:
 
 
 def _store(connection: Connection) -> Iterator[Check]:
-    found, newest = schema.version_of(connection), schema.newest()
+    versions = schema.versions_of(connection)
+    found, newest = versions.found, versions.newest
     if found == 0:
         yield warning("schema", "there is none yet", "headrace migrate up, or let the first submit make it")
     elif found < newest:
         yield bad("schema", f"{found}, and this code needs {newest}", "headrace migrate up")
     elif found > newest:
         yield bad("schema", f"{found}, and this code knows {newest} at most", "install the newer headrace")
+    elif versions.functions_differ:
+        yield bad("schema", f"{found} with other functions than this code", "headrace migrate up")
     else:
         yield fine("schema", f"{found}, the one that this code needs")
         count, oldest_s = one(connection, "examine_expired")

@@ -1,6 +1,6 @@
 """`PostgresStore`: store, operations and inspector on a PostgreSQL database.
 
-The account itself is kept by functions in the database (`sql/migrations`), so that a claim or a settlement is one
+The account itself is kept by functions in the database (`sql/functions`), so that a claim or a settlement is one
 statement in autocommit, whole or not at all. This side translates, keeps its place in the rotation, and wakes.
 """
 

@@ -10,6 +10,7 @@ from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.connecting import MEMORY, translated
 from headrace.adapters.sqlite.migrating import migrate_up, schema_newest, schema_of
 from headrace.adapters.sqlite.statements import migrations
+from headrace.core.schema_versions import SchemaVersions
 
 
 async def up(location: str) -> list[str]:
@@ -17,9 +18,8 @@ async def up(location: str) -> list[str]:
     return await asyncio.to_thread(_up, location)
 
 
-async def versions(location: str) -> tuple[int, int]:
-    """The schema the file has (0: none yet), and the newest one this code knows."""
-    return await asyncio.to_thread(_version, location), schema_newest()
+async def versions(location: str) -> SchemaVersions:
+    return SchemaVersions(await asyncio.to_thread(_version, location), schema_newest())
 
 
 def text() -> list[tuple[str, str]]:

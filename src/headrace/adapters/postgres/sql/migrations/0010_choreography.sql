@@ -100,11 +100,3 @@ CREATE TABLE headrace.lease (
     epoch bigint NOT NULL,
     until timestamptz NOT NULL
 ) WITH (fillfactor = 50);
-
--- A fence for whatever is granted in this transaction. Call it after the row that is granted is locked.
-CREATE FUNCTION headrace.mint() RETURNS bigint LANGUAGE plpgsql AS $$
-BEGIN
-    -- Whoever raises the fences above the clock waits for grants in flight, and they for it.
-    PERFORM pg_advisory_xact_lock_shared(5216374);
-    RETURN nextval('headrace.fence');
-END $$;

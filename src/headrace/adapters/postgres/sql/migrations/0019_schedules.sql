@@ -40,14 +40,3 @@ CREATE TABLE headrace.schedule_worker (
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (worker, flow)
 );
-
--- The server's clock, as moments are counted.
-CREATE FUNCTION headrace.now_ms() RETURNS bigint LANGUAGE sql VOLATILE
-RETURN floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-
--- Whether a worker that runs now has a flow.
-CREATE FUNCTION headrace.attended(wanted text) RETURNS boolean LANGUAGE sql VOLATILE
-BEGIN ATOMIC
-    SELECT EXISTS (SELECT FROM headrace.schedule_worker sw JOIN headrace.worker w ON w.id = sw.worker
-                    WHERE sw.flow = wanted AND w.seen_at >= clock_timestamp() - headrace.seconds(w.hold_s));
-END;

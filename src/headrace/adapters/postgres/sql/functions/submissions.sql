@@ -1,6 +1,5 @@
--- Submits, sends ahead, and how a generation of a job opens.
-
--- Sends arrive as their descriptions in JSON beside arrays of payloads and ends; `at` is the index into both.
+-- Submits and sends ahead. Sends arrive as their descriptions in JSON beside arrays of payloads and ends; `at` is the
+-- index into both.
 
 -- Insert the payload of one parcel and enter it; NULL if nothing of it is new, true if it ended at once.
 CREATE FUNCTION headrace.insert_parcel(INOUT place headrace.chunk_state, payload bytea, ends bytea, keys jsonb,
@@ -91,42 +90,6 @@ BEGIN
     RETURN true;
 END $$;
 
--- Empty tallies for every stage of a generation, as the first one has them.
-CREATE FUNCTION headrace.open_generation(job_id text, run integer, stages jsonb) RETURNS void LANGUAGE sql
-BEGIN ATOMIC
-    INSERT INTO headrace.stage (job, generation, position, name, kind, feeders, feeders_open, arrows, feeds, upstream,
-                                after_positions, unique_keys, always, every_generation, stop_early, tolerate_count,
-                                tolerate_percent, deadline_s)
-    SELECT job_id, run, s.position, s.name, s.kind, s.feeders, s.feeders, s.arrows, s.feeds, s.upstream,
-        s.after_positions,
-           s.unique_keys, s.always, s.every_generation, s.stop_early, s.tolerate_count, s.tolerate_percent, s.deadline_s
-      FROM jsonb_to_recordset(stages) s(
-           position integer, name text, kind smallint, feeders integer, arrows integer[], feeds integer[],
-           upstream integer[], after_positions integer[], unique_keys boolean, always boolean, every_generation boolean,
-           stop_early boolean, tolerate_count bigint, tolerate_percent double precision, deadline_s double precision);
-END;
-
--- Nobody but this call feeds the stages that no stage feeds: what is empty there closes now.
-CREATE FUNCTION headrace.seal_roots(job_id text, run integer, ended bigint[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    root headrace.stage;
-    owner headrace.job;
-    found_ended bigint;
-BEGIN
-    SELECT * INTO owner FROM headrace.job j WHERE j.id = job_id;
-    FOR root IN SELECT * FROM headrace.stage s
-                 WHERE s.job = job_id AND s.generation = run AND s.feeders = 0 AND s.kind = 2 ORDER BY s.position LOOP
-        IF headrace.opens(root, owner) THEN
-            found_ended := headrace.open_item(root, owner);
-            IF found_ended IS NOT NULL THEN
-                ended := ended || found_ended;
-            END IF;
-        END IF;
-    END LOOP;
-    PERFORM headrace.advance(job_id, run, ended, ARRAY(
-        SELECT s.position FROM headrace.stage s WHERE s.job = job_id AND s.generation = run AND s.feeders = 0));
-END $$;
-
 -- Open a job with its items, or find the one that this submission opened before. `given` holds the columns of the job,
 -- its stages and the descriptions of its parcels.
 CREATE FUNCTION headrace.submit(given jsonb, payloads bytea[], ends bytea[],
@@ -195,4 +158,22 @@ BEGIN
     END LOOP;
     PERFORM headrace.seal_roots(job_id, 1, ended);
     rang := headrace.rang();
+END $$;
+
+-- Submit inside a transaction that belongs to the caller, on the caller's own connection. A store of another version is
+-- an answer and not an error: an error would end the caller's transaction. `told` sends the wake-up with the caller's
+-- commit, which makes such commits of the whole database wait for each other.
+CREATE FUNCTION headrace.submit_in(known integer, told boolean, given jsonb, payloads bytea[], ends bytea[],
+                                   OUT version integer, OUT job_id text, OUT created boolean, OUT first_digest text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT max(m.number) INTO version FROM headrace.migration m;
+    IF version IS DISTINCT FROM known THEN
+        RETURN;
+    END IF;
+    SELECT s.job_id, s.created, s.first_digest INTO job_id, created, first_digest
+      FROM headrace.submit(given, payloads, ends) s;
+    IF told AND created THEN
+        PERFORM pg_notify('headrace', '');
+    END IF;
 END $$;

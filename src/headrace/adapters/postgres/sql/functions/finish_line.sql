@@ -46,10 +46,10 @@ BEGIN
 END $$;
 
 -- Whether a stage that has no more feeders gets its one item in this generation. In a redriven one that is so if
--- something before it moved: else the redrive itself let its letter in.
+-- something before it moved: else the redrive itself let its letter in. Nobody is waited for in a job that has stopped.
 CREATE FUNCTION headrace.opens(stage headrace.stage, owner headrace.job) RETURNS boolean LANGUAGE sql STABLE
 RETURN stage.kind <> 0
-   AND (owner.cancelled <> 1 OR stage.always)
+   AND (owner.cancelled = 0 OR stage.always OR (owner.cancelled = 2 AND stage.kind = 1))
    AND (stage.generation = 1 OR (
         (stage.every_generation OR EXISTS (
             SELECT FROM headrace.dead d
@@ -99,34 +99,56 @@ BEGIN
          ORDER BY s.id DESC LIMIT 1);
 END $$;
 
--- The finish row and its event, in the transaction that closed the last stage.
+-- The counts of every stage of a job over all its generations, and whether its dead are more than it tolerates: an item
+-- that was redriven counts once, where its newest generation has it.
+CREATE FUNCTION headrace.overall(job_id text)
+RETURNS TABLE (name text, total bigint, done bigint, dead bigint, cancelled bigint, exceeded boolean)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT t.name, t.total, t.done, t.dead, t.cancelled,
+           CASE WHEN t.tolerate_percent IS NULL THEN t.dead > t.tolerate_count
+                ELSE t.dead * 100 > t.tolerate_percent * t.total END
+      FROM (SELECT s.name, (sum(s.total) - sum(s.redriven))::bigint AS total, sum(s.done)::bigint AS done,
+                   (sum(s.dead) - sum(s.redriven))::bigint AS dead, sum(s.cancelled)::bigint AS cancelled,
+                   min(s.tolerate_count) AS tolerate_count, min(s.tolerate_percent) AS tolerate_percent
+              FROM headrace.stage s WHERE s.job = job_id GROUP BY s.name) t;
+END;
+
+-- The finish row and its event, in the transaction that closed the last stage. The state is that of the whole job: a
+-- cancel ends the first passage as cancelled, whatever died in it; a job that is redriven stays failed as long as too
+-- much of it is dead.
 CREATE FUNCTION headrace.finish(owner headrace.job) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     moment timestamptz := clock_timestamp();
     name text := owner.id || '.' || owner.generation || '.completed';
     final text;
-    counts jsonb;
+    own jsonb;
+    every jsonb;
 BEGIN
-    SELECT CASE WHEN owner.cancelled = 1 THEN 'cancelled'
-                WHEN bool_or(headrace.exceeded(s, s.total)) THEN 'failed' ELSE 'finished' END,
-           jsonb_object_agg(s.name, jsonb_build_object(
+    SELECT jsonb_object_agg(s.name, jsonb_build_object(
                'total', s.total, 'done', s.done, 'dead', s.dead, 'cancelled', s.cancelled))
-      INTO final, counts FROM headrace.stage s WHERE s.job = owner.id AND s.generation = owner.generation;
+      INTO own FROM headrace.stage s WHERE s.job = owner.id AND s.generation = owner.generation;
+    SELECT CASE WHEN owner.cancelled = 1 AND owner.generation = 1 THEN 'cancelled'
+                WHEN bool_or(o.exceeded) THEN 'failed'
+                WHEN owner.cancelled = 1 THEN 'cancelled' ELSE 'finished' END,
+           jsonb_object_agg(o.name, jsonb_build_object(
+               'total', o.total, 'done', o.done, 'dead', o.dead, 'cancelled', o.cancelled))
+      INTO final, every FROM headrace.overall(owner.id) o;
     INSERT INTO headrace.finish (job, generation, state, event_id, crossed_at)
     VALUES (owner.id, owner.generation, final, name, moment);
     INSERT INTO headrace.event (event_id, topic, job, generation, body, happened_at)
     VALUES (name, 'job.completed', owner.id, owner.generation, jsonb_build_object(
         'job', owner.id, 'flow', owner.flow, 'tenant', owner.tenant, 'generation', owner.generation, 'state', final,
-        'stages', counts), moment);
+        'stages', own, 'overall', every), moment);
     UPDATE headrace.job SET state = final, ended_at = moment, paused = false,
            prune_at = moment + headrace.seconds(least(owner.keep_s, 1e9)) WHERE id = owner.id;
 END $$;
 
 -- Fold one job's ended chunks and walk forward: each stage row is locked once, in order of position. Closing a stage
--- takes one feeder from every stage behind it; that is noted and applied when the walk gets there. True: the job should
--- stop early.
+-- takes one feeder from every stage behind it; that is noted and applied when the walk gets there. A stop ends chunks of
+-- any stage, so the walk begins anew with them.
 CREATE FUNCTION headrace.advance(job_id text, run integer, ended bigint[], visit integer[])
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     here integer;
     target integer;
@@ -136,24 +158,35 @@ DECLARE
     stage headrace.stage;
     owner headrace.job;
     closed integer := 0;
-    stopping boolean := false;
+    less integer;
 BEGIN
     LOOP
         SELECT min(v) INTO here FROM unnest(visit) v;
         EXIT WHEN here IS NULL;
         visit := array_remove(visit, here);
+        less := coalesce(fewer[here], 0);
+        fewer[here] := 0;
         SELECT coalesce(sum(count) FILTER (WHERE fresh), 0) AS total, coalesce(sum(s.done), 0) AS done,
                coalesce(sum(s.dead), 0) AS dead, coalesce(sum(s.cancelled), 0) AS cancelled
           INTO counted FROM headrace.chunk_state s WHERE s.id = ANY (ended) AND s.job = job_id AND s.position = here;
         UPDATE headrace.stage s
            SET total = s.total + counted.total, done = s.done + counted.done, dead = s.dead + counted.dead,
-               cancelled = s.cancelled + counted.cancelled, feeders_open = s.feeders_open - coalesce(fewer[here], 0)
+               cancelled = s.cancelled + counted.cancelled, feeders_open = s.feeders_open - less
          WHERE s.job = job_id AND s.generation = run AND s.position = here
         RETURNING * INTO stage;
         IF counted.dead > 0 AND headrace.stops(stage) THEN
-            stopping := true;
+            IF NOT headrace.may_stop(job_id) THEN
+                RAISE EXCEPTION 'too much died in job %', job_id USING ERRCODE = 'HR001', DETAIL = job_id;
+            END IF;
+            -- What lies before here is folded; the stage itself is looked at again, with what the stop ended in it.
+            ended := ARRAY(SELECT s.id FROM headrace.chunk_state s
+                            WHERE s.id = ANY (ended) AND s.job = job_id AND s.position > here)
+                  || headrace.close_gates(job_id, 2::smallint);
+            visit := ARRAY(SELECT here UNION SELECT unnest(visit) UNION
+                           SELECT s.position FROM headrace.chunk_state s WHERE s.id = ANY (ended) AND s.job = job_id);
+            CONTINUE;
         END IF;
-        IF fewer[here] > 0 AND stage.feeders_open = 0 AND stage.kind <> 0 THEN
+        IF less > 0 AND stage.feeders_open = 0 AND stage.kind <> 0 THEN
             SELECT * INTO owner FROM headrace.job WHERE id = job_id;
             IF headrace.opens(stage, owner) THEN
                 found_ended := headrace.open_item(stage, owner);
@@ -161,10 +194,12 @@ BEGIN
                     UPDATE headrace.stage s SET total = s.total + 1, done = s.done + 1
                      WHERE s.job = job_id AND s.generation = run AND s.position = here RETURNING * INTO stage;
                 END IF;
-            ELSIF owner.cancelled = 1 AND run > 1 THEN
+            ELSIF run > 1 AND (owner.cancelled = 1 OR (owner.cancelled = 2 AND stage.kind = 2)) THEN
                 -- A stage that did not open took up nothing.
                 UPDATE headrace.dead d SET redriven_in = NULL
                  WHERE d.job = job_id AND d.position = here AND d.redriven_in = run;
+                UPDATE headrace.stage s SET redriven = 0
+                 WHERE s.job = job_id AND s.generation = run AND s.position = here;
             END IF;
         END IF;
         IF headrace.can_close(stage) THEN
@@ -183,23 +218,18 @@ BEGIN
             PERFORM headrace.finish(owner);
         END IF;
     END IF;
-    RETURN stopping;
 END $$;
 
--- Fold ended chunks of any jobs; the jobs that should stop early.
-CREATE FUNCTION headrace.fold(ended bigint[]) RETURNS text[] LANGUAGE plpgsql AS $$
+-- Fold ended chunks of any jobs.
+CREATE FUNCTION headrace.fold(ended bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     touched record;
-    stopping text[] := '{}';
 BEGIN
     IF cardinality(ended) = 0 THEN
-        RETURN stopping;
+        RETURN;
     END IF;
     FOR touched IN SELECT s.job, s.generation, array_agg(DISTINCT s.position) AS positions
                      FROM headrace.chunk_state s WHERE s.id = ANY (ended) GROUP BY 1, 2 ORDER BY 1, 2 LOOP
-        IF headrace.advance(touched.job, touched.generation, ended, touched.positions) THEN
-            stopping := stopping || touched.job;
-        END IF;
+        PERFORM headrace.advance(touched.job, touched.generation, ended, touched.positions);
     END LOOP;
-    RETURN stopping;
 END $$;

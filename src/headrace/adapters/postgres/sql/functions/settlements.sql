@@ -4,7 +4,12 @@
 -- its chunk, the end of the chunk folds into the stage. A settlement locks its chunk's state even if it does not end
 -- the claim: whoever closes a gate (cancel, pause) takes the same lock, so what a settlement sends stands behind the
 -- right gate.
+--
+-- What belongs to no dialect is decided by the caller and arrives as values, here and in the other verbs: the marks of a
+-- dead letter, how often the lowest priority comes first, how long a slice of suspects is, in how many chunks a share is
+-- counted.
 
+-- The items of a claim that have no outcome yet.
 CREATE FUNCTION headrace.unsettled(claim headrace.claim) RETURNS bit varying LANGUAGE sql IMMUTABLE
 RETURN ~(claim.low | claim.high);
 
@@ -30,6 +35,7 @@ CREATE FUNCTION headrace.end_dead(INOUT claim headrace.claim, state headrace.chu
 LANGUAGE plpgsql AS $$
 DECLARE
     dying integer[];
+    moment timestamptz := clock_timestamp();
 BEGIN
     SELECT array_agg(DISTINCT (l ->> 'index')::integer) INTO dying FROM jsonb_array_elements(losses) l
      WHERE (l ->> 'index')::integer < claim.hi - claim.lo
@@ -38,11 +44,10 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO headrace.dead (job, generation, position, seq, tenant, flow, stage, key, reason, rule, error,
-        fingerprint,
-                               attempts, depth, revokes, payload)
+        fingerprint, attempts, died_at, depth, revokes, payload, traceback)
     SELECT state.job, state.generation, state.position, i.seq, state.tenant, j.flow, s.name, i.key, l ->> 'reason',
-           l ->> 'rule', l ->> 'error', headrace.fingerprint(l ->> 'rule', l ->> 'error', l ->> 'reason'),
-           (l ->> 'attempts')::integer, state.depth, state.revokes, i.payload
+           l ->> 'rule', l ->> 'error', l ->> 'fingerprint', (l ->> 'attempts')::integer, moment,
+           state.depth, state.revokes, i.payload, l ->> 'traceback'
       FROM (SELECT DISTINCT ON ((e ->> 'index')::integer) e AS l FROM jsonb_array_elements(losses) e
              WHERE (e ->> 'index')::integer = ANY (dying)) chosen
       JOIN headrace.items_of(claim.chunk, ARRAY(SELECT at + claim.lo FROM unnest(dying) at)) i
@@ -291,7 +296,7 @@ RETURN CASE WHEN claim.fence IS NULL THEN 'lost'
 -- before).
 CREATE FUNCTION headrace.settle(fences bigint[], steps integer[], dones text[], finals boolean[], details jsonb[],
                                 payloads bytea[], ends bytea[],
-                                OUT reasons text[], OUT rang boolean, OUT stopping text[]) LANGUAGE plpgsql AS $$
+                                OUT reasons text[], OUT rang boolean) LANGUAGE plpgsql AS $$
 DECLARE
     held headrace.claim;
     state headrace.chunk_state;
@@ -349,6 +354,6 @@ BEGIN
         END IF;
         reasons := reasons || ''::text;
     END LOOP;
-    stopping := headrace.fold(ended);
+    PERFORM headrace.fold(ended);
     rang := headrace.rang();
 END $$;

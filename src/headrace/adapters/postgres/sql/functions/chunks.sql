@@ -5,20 +5,6 @@
 -- Rows are locked in one order everywhere: claims by fence, chunk states by id, unique keys by key, stages by
 -- (job, position), the job last.
 
--- Work became available in this transaction: the adapter notifies after the commit, never inside it.
-CREATE FUNCTION headrace.ring() RETURNS text LANGUAGE sql
-RETURN set_config('headrace.rang', 'yes', true);
-
--- Start a transaction's notes.
-CREATE FUNCTION headrace.hush() RETURNS text LANGUAGE sql
-RETURN set_config('headrace.rang', '', true);
-
-CREATE FUNCTION headrace.rang() RETURNS boolean LANGUAGE sql
-RETURN current_setting('headrace.rang', true) = 'yes';
-
-CREATE FUNCTION headrace.seconds(amount double precision) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN amount * interval '1 second';
-
 -- A plane on which nothing has ended.
 CREATE FUNCTION headrace.zeros(width integer) RETURNS bit varying LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN repeat('0', width)::bit varying;
@@ -77,11 +63,6 @@ BEGIN ATOMIC
      CROSS JOIN LATERAL (SELECT CASE WHEN c.picks IS NULL THEN o.at ELSE c.picks[o.at + 1] END AS pick) i
      WHERE c.id = chunk_id;
 END;
-
--- The same for errors that differ only in numbers, so that failures group.
-CREATE FUNCTION headrace.fingerprint(rule text, error text, reason text) RETURNS text LANGUAGE sql IMMUTABLE
-RETURN left(encode(sha256(convert_to(
-    regexp_replace(rule || '|' || coalesce(nullif(error, ''), reason), '[0-9]', '#', 'g'), 'UTF8')), 'hex'), 16);
 
 -- A chunk for items moved from another one: same payload, same seqs; `place` says under which conditions they wait.
 CREATE FUNCTION headrace.carry_on(place headrace.chunk_state, offsets integer[]) RETURNS void LANGUAGE plpgsql AS $$

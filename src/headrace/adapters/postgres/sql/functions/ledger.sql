@@ -166,18 +166,3 @@ BEGIN
     granted := held.holder = taker AND held.until >= clock_timestamp();
     RETURN QUERY SELECT granted, held.holder, held.fence, held.epoch, headrace.lease_left(held);
 END $$;
-
--- Like the verbs of the account, these are short walks along an index, planned once and never as a scan.
-DO $$
-DECLARE
-    verb text;
-BEGIN
-    FOREACH verb IN ARRAY ARRAY['add_events', 'claim_events', 'publish_events', 'release_events', 'retain_told', 'publish',
-                                'receive', 'ack', 'requeue', 'dead_letter', 'renew_deliveries', 'retain_messages',
-                                'ledger_expect', 'ledger_seal', 'ledger_settle', 'takeover', 'acquire'] LOOP
-        EXECUTE format('ALTER FUNCTION headrace.%I SET enable_seqscan = off', verb);
-        EXECUTE format('ALTER FUNCTION headrace.%I SET enable_bitmapscan = off', verb);
-        EXECUTE format('ALTER FUNCTION headrace.%I SET plan_cache_mode = force_generic_plan', verb);
-        EXECUTE format('ALTER FUNCTION headrace.%I SET jit = off', verb);
-    END LOOP;
-END $$;

@@ -1,9 +1,9 @@
--- What any worker does for everybody: end expired claims, overdue externals, and what retention has let go.
+-- What any worker does for everybody: end expired claims, and what retention has let go.
 
 -- Settle an expired claim: its unsettled items come back as suspects. If the claim ran alone and had begun, its first
--- unsettled item was the only one started, and that one is charged: it dies at crashes_max. The answer is whether the
--- chunk ended.
-CREATE FUNCTION headrace.lose(claim headrace.claim, crashes_max integer) RETURNS boolean LANGUAGE plpgsql AS $$
+-- unsettled item was the only one started, and that one is charged: it dies of `loss` at crashes_max. The answer is
+-- whether the chunk ended.
+CREATE FUNCTION headrace.lose(claim headrace.claim, crashes_max integer, loss jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     state headrace.chunk_state;
     place headrace.chunk_state;
@@ -23,9 +23,8 @@ BEGIN
     place.revokes := coalesce(state.revokes, '{}') || claim.fence;
     IF claim.alone AND claim.step > 0 AND cardinality(kept) > 0 THEN
         IF state.crashes + 1 >= crashes_max THEN
-            claim := headrace.end_dead(claim, place, jsonb_build_array(jsonb_build_object(
-                'index', kept[1], 'reason', 'worker_lost', 'rule', 'crashes_max', 'error', '', 'attempts',
-                    state.attempt)));
+            claim := headrace.end_dead(claim, place, jsonb_build_array(loss || jsonb_build_object(
+                'index', kept[1], 'attempts', state.attempt)));
         ELSE
             place.crashes := state.crashes + 1;
             claim := headrace.move(claim, place, kept[1:1]);
@@ -40,8 +39,8 @@ BEGIN
 END $$;
 
 -- End expired claims. What a settlement or another sweep is just working on is passed over.
-CREATE FUNCTION headrace.sweep(crashes_max integer, OUT lost integer, OUT wait_s double precision, OUT rang boolean,
-                               OUT stopping text[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION headrace.sweep(crashes_max integer, loss jsonb, OUT lost integer, OUT wait_s double precision,
+                               OUT rang boolean) LANGUAGE plpgsql AS $$
 DECLARE
     fences bigint[];
     held headrace.claim;
@@ -57,44 +56,14 @@ BEGIN
           WHERE s.id = ANY (ARRAY(SELECT c.chunk FROM headrace.claim c WHERE c.fence = ANY (fences)))
               ORDER BY s.id FOR UPDATE;
         FOR held IN SELECT * FROM headrace.claim c WHERE c.fence = ANY (fences) ORDER BY c.fence LOOP
-            IF headrace.lose(held, crashes_max) THEN
+            IF headrace.lose(held, crashes_max, loss) THEN
                 ended := ended || held.chunk;
             END IF;
         END LOOP;
     END IF;
-    stopping := headrace.fold(ended);
+    PERFORM headrace.fold(ended);
     SELECT greatest(0, extract(epoch FROM c.until - clock_timestamp())) INTO wait_s FROM headrace.claim c WHERE c.live
      ORDER BY c.until LIMIT 1;
-    rang := headrace.rang();
-END $$;
-
--- External stages whose deadline has passed: their one item dies, and tolerance decides. In a transaction of its own,
--- because it begins with chunk states.
-CREATE FUNCTION headrace.expire_externals(OUT expired integer, OUT rang boolean, OUT stopping text[])
-LANGUAGE plpgsql AS $$
-DECLARE
-    overdue headrace.chunk_state;
-    ended bigint[] := '{}';
-BEGIN
-    PERFORM headrace.hush();
-    FOR overdue IN SELECT * FROM headrace.chunk_state s WHERE s.due_at IS NOT NULL AND s.kind = 2
-        AND s.due_at <= clock_timestamp()
-                    ORDER BY s.due_at LIMIT 100 FOR UPDATE SKIP LOCKED LOOP
-        INSERT INTO headrace.dead (job, generation, position, seq, tenant, flow, stage, reason, rule, error,
-            fingerprint,
-                                   attempts, depth, payload)
-        SELECT overdue.job, overdue.generation, overdue.position, i.seq, overdue.tenant, j.flow, s.name, 'deadline',
-            'deadline_s',
-               '', headrace.fingerprint('deadline_s', '', 'deadline'), 0, 0, i.payload
-          FROM headrace.items_of(overdue.id, '{0}') i
-          JOIN headrace.job j ON j.id = overdue.job
-          JOIN headrace.stage s ON s.job = overdue.job AND s.generation = overdue.generation
-              AND s.position = overdue.position;
-        UPDATE headrace.chunk_state s SET next = 1, dead = 1, high = B'1', due_at = NULL WHERE s.id = overdue.id;
-        ended := ended || overdue.id;
-    END LOOP;
-    expired := cardinality(ended);
-    stopping := headrace.fold(ended);
     rang := headrace.rang();
 END $$;
 
