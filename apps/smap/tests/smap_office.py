@@ -141,6 +141,9 @@ def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
         "crawled_at": "",
         "analyzed_at": START.isoformat(),
         "model_version": "m1",
+        "risk_score": 0.0,
+        "missing": ["comments"],
+        "simulated": False,
     }
     return {**row, **columns}
 

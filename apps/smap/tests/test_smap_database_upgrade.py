@@ -14,11 +14,27 @@ from headrace.errors import HeadraceError
 from headrace.tables import Statements
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_smap.database import STATEMENTS, open_database
+from headrace_smap.project.export import NAMES
 from headrace_smap.settings import SmapSettings
 
 ADD = """INSERT INTO smap_outbox (event_id, topic, body, key, origin, created_at, due_at)
 VALUES ('e1', 'project.created', :body, 'p1', 'p1', :now, :now)"""
 PUBLISH = "UPDATE smap_outbox SET published_at = :now"
+
+
+ANALYSED = (
+    "INSERT INTO post_analytics (project_id, minio_path, author_name, views) VALUES ('p1', :path, :author, :views)"
+)
+
+
+class BeforeUnknownFigures(Statements):
+    """smap as it was when what nobody told was 0."""
+
+    def named(self, dialect: str) -> dict[str, TableStatement]:
+        return {"analysed": TableStatement.of("analysed", ANALYSED, True)}
+
+    def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
+        return STATEMENTS.migrations(dialect)[:3]
 
 
 class BeforeEngineOutbox(Statements):
@@ -53,3 +69,20 @@ async def test_the_old_outbox_goes_when_it_is_empty_and_not_before(url: str) -> 
         tx.run("publish", now=now)
     async with open_database(url) as database:
         assert await database.rows("retry_count", project="p1", seed="s") == [(0,)]
+
+
+async def test_zeros_that_nobody_told_become_unknown_and_made_up_posts_are_marked(url: str) -> None:
+    before = BeforeUnknownFigures(STATEMENTS.package, repeatable=True)
+    async with headrace.connect(url, tables=before) as engine, engine.transaction() as tx:
+        tx.run("analysed", path="counted", author="An", views=0)
+        tx.run("analysed", path="feed", author=None, views=None)
+        tx.run("analysed", path="made up", author="An (simulated)", views=7)
+    async with open_database(url) as database:
+        stored = await database.rows("project_results", project="p1", after="", room=9)
+    rows = [dict(zip(NAMES, row, strict=True)) for row in stored]
+    columns = ("minio_path", "reach", "engagement", "engagement_rate", "impact", "simulated")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        ("counted", 0, 0, 0.0, 0.0, False),
+        ("feed", None, None, None, None, False),
+        ("made up", 0, 0, 0.0, 0.0, True),
+    ]

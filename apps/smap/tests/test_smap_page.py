@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 from pages import ROOT, Reader
 
+import headrace
+from headrace.core.units import TableStatement
+from headrace.tables import Statements
 from headrace_smap.database import STATEMENTS
+from headrace_smap.settings import SmapSettings
 
+_LOOK = {
+    "sqlite": "SELECT name FROM pragma_table_info(:relation) ORDER BY cid",
+    "postgres": "SELECT column_name::text FROM information_schema.columns WHERE table_name = :relation"
+    " AND table_schema = current_schema() ORDER BY ordinal_position",
+}
 PAGE = "docs/smap.md"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -37,14 +46,26 @@ def test_what_the_page_shows_is_run(
     assert not (tmp_path / "smap-data").exists(), "the commands work where SMAP_HOME says"
 
 
-@pytest.mark.parametrize("table", ["projects", "post_analytics"])
+class _Columns(Statements):
+    """smap's tables, and a look at what they are made of."""
+
+    def named(self, dialect: str) -> dict[str, TableStatement]:
+        return {"columns": TableStatement.of("columns", _LOOK[dialect], True)}
+
+
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
-def test_the_columns_that_the_page_names_are_there(table: str, dialect: str) -> None:
-    named = re.search(rf"`{table}\(([^)]*)\)`", (ROOT / PAGE).read_text("utf-8"))
-    assert named
-    (made,) = [part.text for part in STATEMENTS.migrations(dialect)[0].parts if part.creates == table]
-    columns = re.findall(r"^ +([a-z_]+) +(?i:text|int|bigint|real|double|json|time|date|bool)", made, re.MULTILINE)
-    assert columns == [name.strip() for name in named[1].split(",")]
+async def test_the_columns_that_the_page_names_are_there(
+    dialect: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    dsn = request.getfixturevalue("postgres_database") if dialect == "postgres" else ""
+    url = SmapSettings(home=tmp_path, pg_dsn=dsn).engine_url
+    async with headrace.connect(url, tables=_Columns(STATEMENTS.package, repeatable=True)) as engine:
+        for table in ("projects", "post_analytics"):
+            async with engine.transaction() as tx:
+                made = tx.run_many("columns", ({"relation": table},))
+            named = re.search(rf"`{table}\(([^)]*)\)`", (ROOT / PAGE).read_text("utf-8"))
+            assert named
+            assert [name for (name,) in made.rows] == [name.strip() for name in named[1].split(",")]
 
 
 def test_what_the_commands_of_the_page_leave_is_no_source() -> None:

@@ -57,6 +57,19 @@ async def test_csv_is_read_by_other_programs(office: Office) -> None:
     assert json.loads(rows[0]["aspect_sentiments"]) == {"design": {"label": "positive"}}
 
 
+async def test_what_is_unknown_is_empty_in_every_form(office: Office) -> None:
+    project = await office.make()
+    unknown = ("likes", "reach", "engagement", "engagement_rate", "impact")
+    await office.analyse(project, ["raw/1.json"], **dict.fromkeys(unknown), missing=["likes"], simulated=True)
+    (row,) = csv.DictReader(io.StringIO((await exported(office, project, "csv")).decode("utf-8-sig"), newline=""))
+    assert [row[name] for name in (*unknown, "missing", "simulated")] == ["", "", "", "", "", '["likes"]', "True"]
+    sheet = openpyxl.load_workbook(io.BytesIO(await exported(office, project, "xlsx"))).worksheets[0]
+    cells = dict(zip(NAMES, next(sheet.iter_rows(min_row=2, values_only=True)), strict=True))
+    assert [cells[name] for name in (*unknown, "simulated")] == [None, None, None, None, None, True]
+    (kept,) = pyarrow.parquet.read_table(io.BytesIO(await exported(office, project, "parquet"))).to_pylist()
+    assert [kept[name] for name in (*unknown, "simulated")] == [None, None, None, None, None, True]
+
+
 async def test_xlsx_is_read_by_other_programs(office: Office) -> None:
     project = await hostile(office)
     book = openpyxl.load_workbook(io.BytesIO(await exported(office, project, "xlsx")))

@@ -58,6 +58,9 @@ def post(number: int, **changes: Any) -> dict[str, Any]:
         "crawled_at": "",
         "analyzed_at": AT.isoformat(),
         "model_version": "m1",
+        "risk_score": 0.5,
+        "missing": [],
+        "simulated": False,
     }
     return {**row, **changes}
 
@@ -223,3 +226,35 @@ async def test_the_list_leads_to_the_reports(database: Database) -> None:
     assert 'href="projects/a%2Fb%20%3Cc%3E/report"' in html
     assert "a/b &lt;c&gt;" in html
     assert "There are no projects yet." in list_page([])
+
+
+async def test_what_is_unknown_is_not_shown_as_nothing(database: Database) -> None:
+    unknown = {"reach": None, "engagement": None, "engagement_rate": None, "impact": None}
+    missing = ["followers", "views"]
+    await store(
+        database,
+        *(post(number, **unknown, missing=missing, risk_score=float(number)) for number in range(3)),
+        post(5, missing=["views"], simulated=True),
+    )
+    report = await gather(database, "p")
+    assert report is not None
+    assert [row.path[-6:-5] for row in report.top] == ["5", "2", "1", "0"], "what is known first, then by risk"
+    document = report.document()
+    assert (document["engagement"], document["simulated"]) == (5, 1)
+    assert document["missing"] == {"views": 4, "followers": 3}
+    assert [row["impact"] for row in document["top_posts"]] == [5.0, None, None, None]
+    assert [(row["missing"], row["simulated"]) for row in document["top_posts"]][:2] == [
+        (["views"], True),
+        (missing, False),
+    ]
+    html = report_page(report)
+    assert html.count('<td class="n">unknown</td>') == 6
+    assert "without what was not told: views (4 posts), followers (3 posts)." in html
+
+
+async def test_engagement_of_which_nobody_tells_is_unknown(database: Database) -> None:
+    await store(database, post(1, engagement=None))
+    report = await gather(database, "p")
+    assert report is not None
+    assert report.document()["engagement"] is None
+    assert "<dt>Engagement</dt><dd>unknown</dd>" in report_page(report)

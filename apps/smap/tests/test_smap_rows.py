@@ -24,19 +24,21 @@ RAW = {
     "metrics": {"likes": 2, "comments": 3, "shares": 4, "views": 5},
     "published_at": "2024-12-31T23:00:00-02:00",
     "url": "url",
+    "simulated": True,
 }
 FOUND: dict[str, object] = {
     **{name: name for name in ("text", "language", "intent", "sentiment", "risk")},
-    **{name: [name] for name in ("hashtags", "spam_reasons", "keywords", "phrases", "aspects")},
+    **{name: [name] for name in ("hashtags", "spam_reasons", "keywords", "phrases", "aspects", "missing")},
     "aspect_sentiments": {"a": {"label": "negative", "score": -0.5}},
     **{"intent_score": 0.1, "spam_score": 0.2, "sentiment_score": -1e-05, "engagement_rate": 1e20, "impact": 0.4},
-    **{"is_spam": True, "reach": 2**60, "engagement": 7},
+    **{"is_spam": True, "reach": 2**60, "engagement": 7, "risk_score": 0.6},
 }
 STORED: dict[str, object] = {
     **FOUND,
     **{name: name for name in ("post_id", "platform", "author_id", "author_name", "url", "keyword", "crawled_at")},
     **{"followers": 1, "likes": 2, "comments": 3, "shares": 4, "views": 5, "minio_path": "a/b.json"},
     **{"published_at": datetime(2025, 1, 1, 1, tzinfo=UTC), "day": date(2025, 1, 1), "analyzed_at": NOW},
+    "simulated": True,
 }
 
 

@@ -25,7 +25,7 @@ from headrace_smap.analytics.dead_letters import Letters
 from headrace_smap.analytics.metrics import Measures
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.posts import HandledPost, fault_of
-from headrace_smap.analytics.projects import Projects, Wish
+from headrace_smap.analytics.projects import Projects, Wish, work_of
 from headrace_smap.analytics.suspects import Suspects
 from headrace_smap.analytics.work import Outcome, Work
 from headrace_smap.count.accountant import Accountant
@@ -111,7 +111,7 @@ class Handler:
                     await self._compute([post], wishes)
 
     async def _compute(self, posts: Sequence[HandledPost], wishes: dict[str, Wish]) -> None:
-        works = [_work(post, wishes) for post in posts]
+        works = [work_of(post, wishes.get(post.project, NO_WISH)) for post in posts]
         suspects = [post for post in posts if post.suspect]
         if suspects:
             outcomes = await self._compute_suspects(suspects, works)
@@ -171,8 +171,3 @@ class Handler:
     async def _unexpected(self, post: HandledPost, error: Exception) -> None:
         post.found, post.raw, post.fault = None, None, fault_of("unexpected", error)
         await self._conclude([post])
-
-
-def _work(post: HandledPost, wishes: dict[str, Wish]) -> Work:
-    keywords = wishes.get(post.project, NO_WISH).keywords
-    return Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, keywords)

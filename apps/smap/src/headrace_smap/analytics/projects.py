@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headrace_smap.analytics.posts import HandledPost
+from headrace_smap.analytics.work import Work
+from headrace_smap.collector.task_plan import OrderRefused, read_days
 from headrace_smap.database import Database
 
 KNOWN_S = 1.0
@@ -15,11 +20,12 @@ PROJECTS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants of a project."""
+    """What somebody wants of a project. `until` is where its days end, if it names any."""
 
     cancelled: bool = False
     deleted: bool = False
     keywords: tuple[str, ...] = ()
+    until: datetime | None = None
 
 
 class Projects:
@@ -43,7 +49,21 @@ class Projects:
         return {name: self._known[name][1] for name in wanted}
 
 
-def wish_of(cancelled: bool, deleted: bool, keywords: Any) -> Wish:
+def wish_of(cancelled: bool, deleted: bool, keywords: Any, date_range: Any) -> Wish:
     """As the database tells it; keywords that are no list of texts are none."""
     words = keywords if isinstance(keywords, list) else []
-    return Wish(bool(cancelled), bool(deleted), tuple(word for word in words if isinstance(word, str)))
+    known = tuple(word for word in words if isinstance(word, str))
+    return Wish(bool(cancelled), bool(deleted), known, _until(date_range))
+
+
+def work_of(post: HandledPost, wish: Wish) -> Work:
+    """What is to be done for a post of a project with this wish."""
+    return Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, wish.keywords, wish.until)
+
+
+def _until(date_range: Any) -> datetime | None:
+    """The end of the last day; None of a range that a foreign service wrote in its own way."""
+    with suppress(OrderRefused, OverflowError):
+        if days := read_days(date_range):
+            return datetime(days[1].year, days[1].month, days[1].day, tzinfo=UTC) + timedelta(days=1)
+    return None

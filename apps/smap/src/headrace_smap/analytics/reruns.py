@@ -15,8 +15,7 @@ from headrace_smap.analytics import results
 from headrace_smap.analytics.blob_fetcher import BlobFetcher
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.posts import HandledPost
-from headrace_smap.analytics.projects import wish_of
-from headrace_smap.analytics.work import Work
+from headrace_smap.analytics.projects import Wish, wish_of, work_of
 from headrace_smap.database import Database
 
 PAGE = 200
@@ -39,32 +38,30 @@ class Rerunner:
     async def rerun(self, project: str, version: str, stop: asyncio.Event | None = None) -> Rerun:
         """All results of the project that are not of this model version."""
         after, rewritten, kept = "", 0, 0
-        ((_, *wish),) = await self._database.rows("analytics_projects", projects=(project,))
-        keywords = wish_of(*wish).keywords
+        ((_, *known),) = await self._database.rows("analytics_projects", projects=(project,))
+        wish = wish_of(*known)
         while not (stop and stop.is_set()):
             values = {"project": project, "after": after, "version": version, "room": PAGE}
             page = await self._database.rows("outdated_results", **values)
             if not page:
                 break
             posts = [HandledPost(project, path, path, b"", keyword=word, crawled_at=at) for path, word, at in page]
-            await self._analyse(posts, keywords)
+            await self._analyse(posts, wish)
             for step in results.rows(posts):
                 await self._database.transact(step)
             found = sum(post.found is not None for post in posts)
             rewritten, kept, after = rewritten + found, kept + len(posts) - found, posts[-1].path
         return Rerun(rewritten, kept)
 
-    async def _analyse(self, posts: Sequence[HandledPost], keywords: tuple[str, ...]) -> None:
+    async def _analyse(self, posts: Sequence[HandledPost], wish: Wish) -> None:
         large = await self._fetcher.small(posts)
-        await self._compute([post for post in posts if post.raw is not None], keywords)
+        await self._compute([post for post in posts if post.raw is not None], wish)
         for post in large:
             await self._fetcher.large(post)
             if post.raw is not None:
-                await self._compute([post], keywords)
+                await self._compute([post], wish)
 
-    async def _compute(self, posts: Sequence[HandledPost], keywords: tuple[str, ...]) -> None:
-        works = [
-            Work(post.project, post.path, post.raw or b"", post.keyword, post.crawled_at, keywords) for post in posts
-        ]
+    async def _compute(self, posts: Sequence[HandledPost], wish: Wish) -> None:
+        works = [work_of(post, wish) for post in posts]
         for post, (found, fault) in zip(posts, await self._analysis.run(works), strict=True):
             post.found, post.fault, post.raw = found, fault, None

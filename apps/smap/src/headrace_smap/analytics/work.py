@@ -26,7 +26,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Work(msgspec.Struct, frozen=True, array_like=True):
-    """One post to be analysed; `keywords` are those of its project, `keyword` the one it was found by."""
+    """One post to be analysed; `keywords` are those of its project, `keyword` the one it was found by, and `until` is
+    where the days of its project end."""
 
     project: str
     path: str
@@ -34,6 +35,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     keyword: str = ""
     crawled_at: str = ""
     keywords: tuple[str, ...] = ()
+    until: datetime | None = None
 
 
 _ABOUT = ("project_id", "minio_path", "keyword", "crawled_at", "published_at", "day", "analyzed_at", "model_version")
@@ -44,14 +46,15 @@ Outcome = tuple[AnalysisResult | None, Fault | None]
 
 def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
     """What becomes of each, in their order."""
-    contexts: dict[tuple[str, ...], AnalysisContext] = {}
+    contexts: dict[tuple[tuple[str, ...], datetime | None], AnalysisContext] = {}
     of_batch = (time_text(now), pipeline.model_version)
     told_at = moment(now)
     outcomes: list[Outcome] = []
     for work in works:
-        context = contexts.get(work.keywords)
+        wanted = (work.keywords, work.until)
+        context = contexts.get(wanted)
         if context is None:
-            context = contexts[work.keywords] = AnalysisContext(now, work.keywords)
+            context = contexts[wanted] = AnalysisContext(now, *wanted)
         try:
             draft = pipeline.apply(RawPost.read(read_blob(work.raw)), context)
             row = _encode((*_about(work, draft), *of_batch, *draft.values()))

@@ -57,7 +57,7 @@ def read_order(project: str, payload: Mapping[str, Any]) -> CrawlOrder:
     keywords = _keywords(payload.get("keywords"))
     targets = tuple(dict.fromkeys(_targets(payload.get("targets"))))
     return CrawlOrder(
-        project, keywords, targets, _days(payload.get("date_range")), _posts_max(payload.get("posts_max"))
+        project, keywords, targets, read_days(payload.get("date_range")), _posts_max(payload.get("posts_max"))
     )
 
 
@@ -188,7 +188,8 @@ def _platform_of(url: str) -> str:
     return known[0] if known else ELSEWHERE
 
 
-def _days(given: object) -> tuple[date, date] | None:
+def read_days(given: object) -> tuple[date, date] | None:
+    """The first and the last day of a range; None: any time."""
     match given:
         case None | [] | "" | [None, None] | ["", ""]:
             return None

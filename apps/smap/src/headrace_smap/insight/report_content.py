@@ -30,9 +30,11 @@ class TopPost:
     url: str
     sentiment: str
     risk: str
-    impact: float
-    engagement: int
+    impact: float | None
+    engagement: int | None
     published_at: datetime | None
+    missing: list[str]
+    simulated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,10 @@ class ProjectReport:
     words: Shares = field(default_factory=dict)
     aspects: Shares = field(default_factory=dict)
     kinds: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    engagement: int = 0
+    engagement: int | None = None
     risky: int = 0
+    simulated: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
     top: tuple[TopPost, ...] = ()
     failures: tuple[tuple[str, int, str], ...] = ()
     failed_tasks: tuple[tuple[str, str], ...] = ()
@@ -83,6 +87,8 @@ class ProjectReport:
             "finished_at": self.finished_at.isoformat() if self.finished_at else None,
             "posts": self.posts,
             "engagement": self.engagement,
+            "simulated": self.simulated,
+            "missing": dict(self.missing),
             "sentiments": dict(self.sentiments),
             "days": _plain(self.days),
             "platforms": _plain(self.platforms),
@@ -101,6 +107,8 @@ class ProjectReport:
                     "impact": post.impact,
                     "engagement": post.engagement,
                     "published_at": post.published_at.isoformat() if post.published_at else None,
+                    "missing": post.missing,
+                    "simulated": post.simulated,
                 }
                 for post in self.top
             ],
@@ -133,8 +141,10 @@ async def gather(database: Database, project: str) -> ProjectReport | None:
         words=_shares(counts, 2),
         aspects=_aspects(await database.rows("report_aspects", project=project)),
         kinds=_kinds(await database.rows("report_kinds", project=project)),
-        engagement=sum(int(row[6]) for row in counts),
+        engagement=sum(known) if (known := [int(row[6]) for row in counts if row[6] is not None]) else None,
         risky=sum(int(row[5]) for row in counts),
+        simulated=int((await database.rows("report_simulated", project=project))[0][0]),
+        missing={str(name): int(count) for name, count in await database.rows("report_missing", project=project)},
         top=tuple(TopPost(*row) for row in await database.rows("report_top", project=project, room=TOP_POSTS)),
         failures=tuple(
             (str(row[0]), int(row[1]), str(row[2]))

@@ -13,6 +13,8 @@ from headrace_smap.insight.report_content import SENTIMENTS, ProjectReport, TopP
 from headrace_smap.insight.words import is_web_address
 from headrace_smap.values import DONE
 
+UNKNOWN = "unknown"
+
 
 def report_page(report: ProjectReport) -> str:
     """The whole page."""
@@ -28,7 +30,7 @@ def report_page(report: ProjectReport) -> str:
         _section("Aspects", charts.rows_of(report.aspects, "Mentions per aspect by sentiment")),
         _section("Intent", charts.plain_rows(report.kinds.get("intent", {}), "Posts per intent")),
         _section("Risk", charts.plain_rows(report.kinds.get("risk", {}), "Posts per level of risk")),
-        _top(report.top),
+        _top(report),
         _failures(report),
     ]
     return document(f"{report.project} · smap", "\n".join(part for part in parts if part))
@@ -85,7 +87,7 @@ def _tiles(report: ProjectReport) -> str:
         ("Status", report.status),
         ("Posts", f"{report.done:,} / {report.total:,}"),
         ("Failed", f"{report.errors:,} ({report.error_share:.1%})"),
-        ("Engagement", f"{report.engagement:,}"),
+        ("Engagement", UNKNOWN if report.engagement is None else f"{report.engagement:,}"),
         ("High risk", f"{report.risky:,}"),
         ("Spam", f"{report.kinds.get('spam', {}).get('spam', 0):,}"),
     ]
@@ -102,8 +104,8 @@ def _key() -> str:
     return f'<ul class="key">{"".join(f"<li>{square.format(name)}</li>" for name in SENTIMENTS)}</ul>'
 
 
-def _top(posts: tuple[TopPost, ...]) -> str:
-    if not posts:
+def _top(report: ProjectReport) -> str:
+    if not report.top:
         return ""
     heads = '<th>Post</th><th>Platform</th><th>Sentiment</th><th>Risk</th><th class="n">Impact</th>'
     heads += '<th class="n">Engagement</th>'
@@ -111,10 +113,19 @@ def _top(posts: tuple[TopPost, ...]) -> str:
         f'<tr><td class="text">{escape(post.text)}<br><span class="soft">{_source(post)}</span></td>'
         f'<td class="word">{escape(post.platform)}</td><td class="word">{escape(post.sentiment)}</td>'
         f'<td class="word">{escape(post.risk)}</td>'
-        f'<td class="n">{post.impact:.1f}</td><td class="n">{post.engagement:,}</td></tr>'
-        for post in posts
+        f'<td class="n">{UNKNOWN if post.impact is None else f"{post.impact:.1f}"}</td>'
+        f'<td class="n">{UNKNOWN if post.engagement is None else f"{post.engagement:,}"}</td></tr>'
+        for post in report.top
     ]
-    return f"<h2>Posts with the most impact</h2>{_table(heads, lines)}"
+    return f"<h2>Posts with the most impact</h2>{_missing(report)}{_table(heads, lines)}"
+
+
+def _missing(report: ProjectReport) -> str:
+    """What impact and risk did without."""
+    if not report.missing:
+        return ""
+    parts = (f"{name.replace('_at', '')} ({count:,} posts)" for name, count in report.missing.items())
+    return f'<p class="soft">Impact and risk are judged without what was not told: {escape(", ".join(parts))}.</p>'
 
 
 def _source(post: TopPost) -> str:

@@ -48,6 +48,9 @@ COLUMNS = (
     *((name, "string") for name in ("risk", "crawled_at")),
     ("analyzed_at", "time"),
     ("model_version", "string"),
+    ("risk_score", "double"),
+    ("missing", "json"),
+    ("simulated", "bool"),
 )
 NAMES = tuple(name for name, _ in COLUMNS)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -30,14 +30,21 @@ LOW, MEDIUM, HIGH, CRITICAL = "LOW", "MEDIUM", "HIGH", "CRITICAL"
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """What an analysis depends on besides the post: the moment it is made, and what its project looks for."""
+    """What an analysis depends on besides the post: the moment it is made, what its project looks for, and where the
+    days of the project end (None: it names none)."""
 
     now: datetime
     keywords: tuple[str, ...] = ()
+    until: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.now.tzinfo is None:
+        if self.now.tzinfo is None or (self.until is not None and self.until.tzinfo is None):
             raise CallerError("the moment of an analysis needs a time zone", "datetime.now(UTC)")
+
+    @property
+    def as_of(self) -> datetime:
+        """The moment against which a post is old: what was new within the days of its project stays so."""
+        return self.now if self.until is None else min(self.now, self.until)
 
 
 @dataclass(slots=True)
@@ -94,14 +101,15 @@ class Draft(msgspec.Struct):
     sentiment: str = NEUTRAL
     sentiment_score: float = 0.0
     aspect_sentiments: dict[str, AspectSentiment] = {}
-    reach: int = 0
-    engagement: int = 0
-    engagement_rate: float = 0.0
+    reach: int | None = None
+    engagement: int | None = None
+    engagement_rate: float | None = None
     author_weight: float = 0.0
     freshness: float = 0.0
-    impact: float = 0.0
+    impact: float | None = None
     risk: str = LOW
     risk_score: float = 0.0
+    missing: list[str] = []
 
     def values(self) -> tuple[object, ...]:
         """What a row keeps of it, in plain values, in the order of `COLUMNS`."""
@@ -125,7 +133,7 @@ _TOLD: tuple[str, ...] = ("id", "platform", "author_id", "author_name", "followe
 _TOLD += ("views", "url")
 _FOUND: tuple[str, ...] = ("text", "language", "hashtags", "intent", "intent_score", "is_spam", "spam_score")
 _FOUND += ("spam_reasons", "keywords", "phrases", "aspects", "sentiment", "sentiment_score", "aspect_sentiments")
-_FOUND += ("reach", "engagement", "engagement_rate", "impact", "risk")
+_FOUND += ("reach", "engagement", "engagement_rate", "impact", "risk", "risk_score", "missing")
 _told: Callable[[RawPost], tuple[object, ...]] = attrgetter(*_TOLD)
-_found: Callable[[Draft], tuple[object, ...]] = attrgetter(*_FOUND)
-COLUMNS = ("post_id", *_TOLD[1:], *_FOUND)
+_found: Callable[[Draft], tuple[object, ...]] = attrgetter(*_FOUND, "post.simulated")
+COLUMNS = ("post_id", *_TOLD[1:], *_FOUND, "simulated")

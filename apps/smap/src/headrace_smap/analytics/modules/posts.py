@@ -21,7 +21,7 @@ ID_CHARS_MAX = 512
 NAME_CHARS_MAX = 256
 URL_CHARS_MAX = 2_048
 PLATFORM_CHARS_MAX = 64
-_READ = frozenset(("id", "platform", "text", "author", "metrics", "published_at", "url"))
+_READ = frozenset(("id", "platform", "text", "author", "metrics", "published_at", "url", "simulated"))
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -37,7 +37,7 @@ class InvalidPost(InvalidPayload):
 
 
 class RawPost(msgspec.Struct, frozen=True):
-    """What was collected. Counters are None where the platform does not tell them."""
+    """What was collected. Counters are None where the platform does not tell them; `simulated`: it was made up."""
 
     id: str
     platform: str
@@ -51,6 +51,7 @@ class RawPost(msgspec.Struct, frozen=True):
     views: int | None = None
     published_at: datetime | None = None
     url: str | None = None
+    simulated: bool = False
     others: Mapping[str, object] = {}
 
     @staticmethod
@@ -75,6 +76,7 @@ class RawPost(msgspec.Struct, frozen=True):
             views=count(metrics.get("views")),
             published_at=moment(value.get("published_at")),
             url=_optional(value.get("url"), URL_CHARS_MAX),
+            simulated=value.get("simulated") is True,
             others={key: other for key, other in value.items() if key not in _READ},
         )
 

@@ -54,7 +54,8 @@ SELECT project_id, coalesce(day::text, ''), platform, coalesce(keyword, ''), coa
  GROUP BY 1, 2, 3, 4, 5;
 
 -- name: aggregate_rows
-SELECT day, platform, keyword, sentiment, posts, risky, engagement, impact
+-- An engagement of 0 says nothing: the rows of those posts may be somebody else's.
+SELECT day, platform, keyword, sentiment, posts, risky, nullif(engagement, 0), impact
   FROM smap_aggregate
  WHERE project_id = :project
  ORDER BY day, platform, keyword, sentiment;
@@ -125,7 +126,7 @@ SELECT kept.project_id, coalesce(project.keywords, '[]'), project.date_range, co
 -- name: report_counts
 -- Everything that is counted by day, platform, keyword and sentiment, from the results themselves.
 SELECT day::text, platform, keyword, sentiment, count(*), count(*) FILTER (WHERE risk IN ('HIGH', 'CRITICAL')),
-       coalesce(sum(engagement), 0)::bigint, coalesce(sum(impact), 0)
+       sum(engagement)::bigint, coalesce(sum(impact), 0)
   FROM post_analytics
  WHERE project_id = :project
  GROUP BY 1, 2, 3, 4
@@ -147,12 +148,24 @@ SELECT said.key, coalesce(said.value ->> 'label', ''), count(*)
  GROUP BY 1, 2
  ORDER BY 1, 2;
 
+-- name: report_missing
+-- What posts do not tell, and how many of them.
+SELECT said.value, count(*)
+  FROM post_analytics AS post, jsonb_array_elements_text(post.missing) AS said (value)
+ WHERE post.project_id = :project
+ GROUP BY 1
+ ORDER BY 2 DESC, 1;
+
+-- name: report_simulated
+SELECT count(*) FROM post_analytics WHERE project_id = :project AND simulated;
+
 -- name: report_top
+-- Where impact is unknown, what is most of a risk comes first.
 SELECT minio_path, platform, coalesce(author_name, author_id, ''), left(text, 280), coalesce(url, ''), sentiment, risk,
-       impact, engagement, published_at
+       impact, engagement, published_at, missing, simulated
   FROM post_analytics
  WHERE project_id = :project AND NOT is_spam
- ORDER BY impact DESC, minio_path
+ ORDER BY impact DESC NULLS LAST, risk_score DESC NULLS LAST, minio_path
  LIMIT :room;
 
 -- name: report_errors

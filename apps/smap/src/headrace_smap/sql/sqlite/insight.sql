@@ -54,7 +54,8 @@ SELECT project_id, coalesce(day, ''), platform, coalesce(keyword, ''), coalesce(
  GROUP BY 1, 2, 3, 4, 5;
 
 -- name: aggregate_rows
-SELECT day, platform, keyword, sentiment, posts, risky, engagement, impact
+-- An engagement of 0 says nothing: the rows of those posts may be somebody else's.
+SELECT day, platform, keyword, sentiment, posts, risky, nullif(engagement, 0), impact
   FROM smap_aggregate
  WHERE project_id = :project
  ORDER BY day, platform, keyword, sentiment;
@@ -127,7 +128,7 @@ SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", p
 -- name: report_counts
 -- Everything that is counted by day, platform, keyword and sentiment, from the results themselves.
 SELECT day, platform, keyword, sentiment, count(*), count(*) FILTER (WHERE risk IN ('HIGH', 'CRITICAL')),
-       coalesce(sum(engagement), 0), coalesce(sum(impact), 0)
+       sum(engagement), coalesce(sum(impact), 0)
   FROM post_analytics
  WHERE project_id = :project
  GROUP BY 1, 2, 3, 4
@@ -150,12 +151,25 @@ SELECT said.key, coalesce(said.value ->> 'label', ''), count(*)
  GROUP BY 1, 2
  ORDER BY 1, 2;
 
+-- name: report_missing
+-- What posts do not tell, and how many of them.
+SELECT said.value, count(*)
+  FROM post_analytics AS post, json_each(post.missing) AS said
+ WHERE post.project_id = :project
+ GROUP BY 1
+ ORDER BY 2 DESC, 1;
+
+-- name: report_simulated
+SELECT count(*) FROM post_analytics WHERE project_id = :project AND simulated;
+
 -- name: report_top
+-- Where impact is unknown, what is most of a risk comes first.
 SELECT minio_path, platform, coalesce(author_name, author_id, ''), substr(text, 1, 280), coalesce(url, ''), sentiment,
-       risk, impact, engagement, published_at AS "published_at [time]"
+       risk, impact, engagement, published_at AS "published_at [time]", missing AS "missing [json]",
+       simulated AS "simulated [bool]"
   FROM post_analytics
  WHERE project_id = :project AND NOT is_spam
- ORDER BY impact DESC, minio_path
+ ORDER BY impact DESC NULLS LAST, risk_score DESC NULLS LAST, minio_path
  LIMIT :room;
 
 -- name: report_errors
