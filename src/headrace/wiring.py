@@ -144,11 +144,11 @@ async def examine(url: str) -> list[Check]:
     if address.in_memory:
         return []
     if address.service is StoreKind.SQLITE:
-        from headrace.adapters.sqlite.examining import examine as examine_file
+        from headrace.adapters.sqlite.checks import examine as examine_file
 
         return await examine_file(address.location)
     _need_postgres()
-    from headrace.adapters.postgres.examining import examine as examine_server
+    from headrace.adapters.postgres.checks import examine as examine_server
 
     return await examine_server(address.location)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from headrace.adapters.sqlite.examining import FREE_BYTES_BAD, FREE_BYTES_LOW, LOG_BYTES_MAX, log_size, space
+from headrace.adapters.sqlite.checks import FREE_BYTES_BAD, FREE_BYTES_LOW, LOG_BYTES_MAX, log_size, space
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.checks import Health
 from headrace.core.claims import Want

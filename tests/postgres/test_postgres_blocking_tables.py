@@ -160,7 +160,7 @@ def test_libpqs_own_variables_say_where_and_how(empty_url: str) -> None:
     variables = {**names, "PGOPTIONS": "-csearch_path=elsewhere", "PGAPPNAME": "mine", "PGCONNECT_TIMEOUT": "7"}
     program = """
 from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables
-from headrace.adapters.postgres.connecting import connect
+from headrace.adapters.postgres.connections import connect
 
 apart = PostgresBlockingTables("", {}).connection()
 assert "connect_timeout=7" in apart.info.dsn, apart.info.dsn

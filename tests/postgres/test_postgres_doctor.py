@@ -10,8 +10,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from headrace.adapters.postgres import examining, schema
-from headrace.adapters.postgres.connecting import connect
+from headrace.adapters.postgres import schema
+from headrace.adapters.postgres.checks import headroom, idle_transactions, skew, version
+from headrace.adapters.postgres.connections import connect
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.checks import Health
 from headrace.core.claims import Want
@@ -114,10 +115,10 @@ def test_a_server_that_does_not_answer_is_bad_and_hides_the_password(examined: E
 def test_a_transaction_that_is_left_open_is_named(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, application_name="report") as lazy, connect(postgres_url) as looking:
         lazy.execute("SELECT 1")
-        check = examining.idle_transactions(looking, 0.0)
+        check = idle_transactions(looking, 0.0)
         assert (check.state, f"pid {lazy.info.backend_pid} (report)" in check.found) == (Health.WARNING, True)
         lazy.rollback()
-        assert examining.idle_transactions(looking, 0.0).state is Health.OK
+        assert idle_transactions(looking, 0.0).state is Health.OK
 
 
 def test_claims_that_nobody_sweeps_are_told(postgres_url: str, examined: Examined) -> None:
@@ -138,15 +139,15 @@ async def claim_and_vanish(url: str) -> None:
 
 @pytest.mark.parametrize(("clients", "state"), [(10, Health.OK), (85, Health.WARNING), (95, Health.BAD)])
 def test_connections_are_told_before_they_run_out(clients: int, state: Health) -> None:
-    assert examining.headroom(SETTINGS, clients).state is state
+    assert headroom(SETTINGS, clients).state is state
 
 
 def test_a_clock_that_differs_is_told_unless_the_line_is_that_slow() -> None:
-    assert examining.skew(0.4, 0.01).state is Health.OK
-    assert examining.skew(-3.0, 0.01).state is Health.WARNING
-    assert examining.skew(-3.0, 2.5).state is Health.OK
+    assert skew(0.4, 0.01).state is Health.OK
+    assert skew(-3.0, 0.01).state is Health.WARNING
+    assert skew(-3.0, 2.5).state is Health.OK
 
 
 def test_an_old_server_is_bad() -> None:
-    assert examining.version(schema.SERVER_MIN).state is Health.OK
-    assert examining.version(schema.SERVER_MIN - 1).state is Health.BAD
+    assert version(schema.SERVER_MIN).state is Health.OK
+    assert version(schema.SERVER_MIN - 1).state is Health.BAD

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from waiting import eventually
 
-from headrace.adapters.postgres.calling import rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.calls import rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settled, Settlement
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX

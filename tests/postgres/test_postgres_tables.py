@@ -13,7 +13,7 @@ from waiting import until
 
 import headrace
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.outboxing import RETAIN_PIECE
+from headrace.adapters.postgres.outbox import RETAIN_PIECE
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.adapters.postgres.tables import PostgresTables
 from headrace.core.consequences import Consequence

@@ -14,7 +14,7 @@ from waiting import eventually, turn
 
 import headrace
 from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions, feeds
-from headrace.adapters.rabbitmq.sessions import Session
+from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.errors import Busy, OperatorError, Unknown, Unreachable
 from headrace.ports import QueueBus
@@ -178,7 +178,7 @@ async def test_a_deleted_exchange_is_made_again(
     assert await surely_publish(bus, pages(2)) == [True]
 
 
-async def deafen(bus: RabbitBus) -> Session:
+async def deafen(bus: RabbitBus) -> ConsumerSession:
     """Stop the consumer behind the back of its session: nobody tells it, and nothing comes any more."""
     await bus.receive("pages", "test", 1, 30.0)
     feed = bus._feeds["pages"]
@@ -199,7 +199,7 @@ async def test_a_consumer_that_has_become_deaf_is_found_out(bus: RabbitBus) -> N
 class Trusting(feeds.Feed):
     """The broken twin: it never asks whether it still consumes."""
 
-    async def prove(self, session: Session) -> None:
+    async def prove(self, session: ConsumerSession) -> None:
         pass
 
 

@@ -10,7 +10,7 @@ from waiting import eventually
 
 from headrace.adapters.rabbitmq import RabbitBus
 from headrace.adapters.rabbitmq.codec import Arrived, Outgoing, write_properties
-from headrace.adapters.rabbitmq.publishing import Confirmations, PublishBatch
+from headrace.adapters.rabbitmq.publisher import Confirmations, PublishBatch
 from headrace.core.errors import TooLarge, Unknown
 from headrace.core.events import PUBLISH_EVENTS_MAX, Event
 

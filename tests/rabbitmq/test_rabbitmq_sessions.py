@@ -12,13 +12,13 @@ from waiting import turn
 
 from headrace.adapters.rabbitmq import RabbitBus
 from headrace.adapters.rabbitmq.codec import Arrived, write_properties
-from headrace.adapters.rabbitmq.sessions import Session
+from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.testing.rig.rabbitmq import Queue, RabbitServer
 
 MESSAGES = 60
 
 
-def session_with(count: int, kind: type[Session] = Session) -> Session:
+def session_with(count: int, kind: type[ConsumerSession] = ConsumerSession) -> ConsumerSession:
     session = kind("queue", 1, lambda: None)
     for tag in range(1, count + 1):
         session.arrived(Arrived(tag, False, "", "topic", write_properties(f"m{tag}", 0, {})))
@@ -41,7 +41,7 @@ class Broker:
         return gone
 
 
-def acknowledge_in_lanes(kind: type[Session], seed: int) -> None:
+def acknowledge_in_lanes(kind: type[ConsumerSession], seed: int) -> None:
     """Lanes of different sizes finish in any order; the broker must hear of exactly what each has finished."""
     random, session, broker = Random(seed), session_with(MESSAGES, kind), Broker(MESSAGES)
     lanes: list[list[int]] = []
@@ -58,10 +58,10 @@ def acknowledge_in_lanes(kind: type[Session], seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_lanes_finish_in_any_order(seed: int) -> None:
-    acknowledge_in_lanes(Session, seed)
+    acknowledge_in_lanes(ConsumerSession, seed)
 
 
-class Hasty(Session):
+class Hasty(ConsumerSession):
     """The broken twin: everything up to the newest of a batch, whoever has it."""
 
     def acknowledge(self, tags: Sequence[int]) -> list[tuple[int, bool]]:

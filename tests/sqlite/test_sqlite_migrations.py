@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from headrace.adapters.sqlite.migrating import APPLICATION_ID, migrate_up
+from headrace.adapters.sqlite.migrations import APPLICATION_ID, migrate_up
 from headrace.adapters.sqlite.statements import migrations
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.control import verify

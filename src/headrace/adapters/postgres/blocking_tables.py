@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from headrace.adapters.postgres.calling import one
-from headrace.adapters.postgres.connecting import Connection, connect_apart, is_broken, translate
+from headrace.adapters.postgres.calls import one
+from headrace.adapters.postgres.connections import Connection, connect_apart, is_broken, translate
 from headrace.adapters.postgres.foreign import make, run
 from headrace.core.catalogue import Catalogue
 from headrace.core.errors import HeadraceError, SchemaMismatch, Unknown, Unreachable

@@ -10,9 +10,9 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from headrace.adapters.postgres.calling import Row, Values, one, rows
+from headrace.adapters.postgres.calls import Row, Values, one, rows
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.waking import Bells
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.core.deliveries import (
     CONSUMER_LOST,
     REASON_CHARS_MAX,
@@ -33,8 +33,8 @@ RETAIN_EVERY_S = 60.0
 class PostgresBus:
     """`ports.bus.Bus` and `ports.bus.BusOperations` in one database."""
 
-    def __init__(self, lanes: Lanes, bells: Bells) -> None:
-        self._lanes, self._bells = lanes, bells
+    def __init__(self, lanes: Lanes, notifications: Notifications) -> None:
+        self._lanes, self._notifications = lanes, notifications
         self._retained_at = float("-inf")
 
     async def publish(self, events: Sequence[Event]) -> list[bool]:
@@ -54,7 +54,7 @@ class PostgresBus:
         )
         routed, rang = await self._call("bus_publish", values)
         if rang:
-            self._bells.ring()
+            self._notifications.ring()
         return list(routed)
 
     async def subscribe(self, subscription: Subscription) -> None:
@@ -79,7 +79,7 @@ class PostgresBus:
     async def requeue(self, deliveries: Sequence[Delivery], delay_s: float = 0.0, reason: str = "") -> list[bool]:
         answers = await self._decide("bus_requeue", deliveries, delay_s, reason[:REASON_CHARS_MAX])
         if any(answers):
-            self._bells.ring()
+            self._notifications.ring()
         return answers
 
     async def dead_letter(self, deliveries: Sequence[Delivery], reason: str) -> list[bool]:
@@ -89,7 +89,7 @@ class PostgresBus:
         return await self._decide("bus_renew", deliveries, hold_s)
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return self._bells.on_wake(ring)
+        return self._notifications.on_wake(ring)
 
     async def subscriptions(self) -> Sequence[Subscription]:
         found = await self._lanes.read(lambda connection: rows(connection, "bus_subscriptions"))
@@ -110,7 +110,7 @@ class PostgresBus:
 
     async def redrive(self, subscription: str, event_ids: Sequence[str] | None = None) -> int:
         again = int((await self._call("bus_redrive", _chosen(subscription, event_ids)))[0])
-        self._bells.ring()
+        self._notifications.ring()
         return again
 
     async def purge(self, subscription: str, event_ids: Sequence[str] | None = None) -> int:

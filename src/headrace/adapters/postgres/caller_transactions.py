@@ -18,8 +18,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from headrace.adapters.postgres import schema, submitting
-from headrace.adapters.postgres.connecting import meaning, sqlstate_of
+from headrace.adapters.postgres import schema, submissions
+from headrace.adapters.postgres.connections import meaning, sqlstate_of
 from headrace.adapters.postgres.statements import statements
 from headrace.core.errors import CallerError, HeadraceError, SchemaMismatch
 from headrace.core.jobs import Submission, Submitted
@@ -84,7 +84,7 @@ async def submit_in_async(connection: Any, submission: Submission, notify: bool)
 
 
 def _call(submission: Submission, notify: bool) -> Call:
-    body, cargo = submitting.body_of(submission)
+    body, cargo = submissions.body_of(submission)
     return Call(statements()["submit_in"], (schema.newest(), notify, body, cargo.payloads, cargo.ends))
 
 
@@ -94,7 +94,7 @@ def _submitted(submission: Submission, row: Any) -> Submitted:
         raise SchemaMismatch(
             f"the store {WHERE} has schema {version}, this headrace needs {schema.newest()}", "headrace migrate up"
         )
-    return submitting.judged(submission, (job, created, digest))
+    return submissions.judged(submission, (job, created, digest))
 
 
 def _check_psycopg(connection: Any) -> None:

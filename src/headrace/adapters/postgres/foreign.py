@@ -15,8 +15,8 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
-from headrace.adapters.postgres.calling import one
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.calls import one
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.values import stored_values
 from headrace.core.claims import Refused
 from headrace.core.errors import CallerError

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import psycopg
 
-from headrace.adapters.postgres.connecting import Connection, connect, is_again, is_broken, translate
+from headrace.adapters.postgres.connections import Connection, connect, is_again, is_broken, translate
 from headrace.core.errors import Busy, HeadraceError, Unreachable
 
 T = TypeVar("T")

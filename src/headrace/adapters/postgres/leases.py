@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.adapters.postgres.calling import Row, rows
+from headrace.adapters.postgres.calls import Row, rows
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.leasing import Lease, Leased

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from headrace.adapters.postgres.calling import one, rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.calls import one, rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.waking import Bells
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.core.errors import Conflict
 from headrace.core.ledgers import ABSENT, Account, AccountTally, Entry, Expect, Posted, Posting, Seal, Settle
 
@@ -16,8 +16,8 @@ from headrace.core.ledgers import ABSENT, Account, AccountTally, Entry, Expect, 
 class PostgresLedger:
     """`ports.ledger.Ledger` in one database."""
 
-    def __init__(self, lanes: Lanes, bells: Bells) -> None:
-        self._lanes, self._bells = lanes, bells
+    def __init__(self, lanes: Lanes, notifications: Notifications) -> None:
+        self._lanes, self._notifications = lanes, notifications
 
     async def open(self, account: Account) -> bool:
         return (await self._post(account)).accepted
@@ -37,7 +37,7 @@ class PostgresLedger:
     async def _post(self, posting: Posting) -> Posted:
         posted = await self._lanes.write(lambda connection: post(connection, posting))
         if posted.crossed:
-            self._bells.ring()
+            self._notifications.ring()
         return posted
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from headrace.adapters.postgres.calling import Row, rows
-from headrace.adapters.postgres.connecting import AsyncConnection, Connection, connect_async, is_broken, translate
+from headrace.adapters.postgres.calls import Row, rows
+from headrace.adapters.postgres.connections import AsyncConnection, Connection, connect_async, is_broken, translate
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.lending import Lent, LentAsync, ended, lend
-from headrace.adapters.postgres.settling import values_of
+from headrace.adapters.postgres.loans import Lent, LentAsync, ended, lend
+from headrace.adapters.postgres.settlements import values_of
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.stops import job_to_stop
 from headrace.core.claims import Settled, Settlement

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from headrace.adapters.postgres import submitting
-from headrace.adapters.postgres.calling import Row, one, rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres import submissions
+from headrace.adapters.postgres.calls import Row, one, rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.adapters.postgres.statements import statements
-from headrace.adapters.postgres.waking import Bells
 from headrace.core.errors import Conflict, NotFound
 from headrace.core.schedules import (
     AHEAD_MS,
@@ -44,8 +44,8 @@ WORKERS_KEPT_S = 86_400.0
 class PostgresSchedules:
     """`ports.schedules.Schedules` in one database."""
 
-    def __init__(self, lanes: Lanes, bells: Bells) -> None:
-        self._lanes, self._bells = lanes, bells
+    def __init__(self, lanes: Lanes, notifications: Notifications) -> None:
+        self._lanes, self._notifications = lanes, notifications
 
     async def declare(self, worker: str, flows: Sequence[str], declared: Sequence[Schedule]) -> None:
         for schedule in declared:
@@ -98,7 +98,7 @@ class PostgresSchedules:
 
         views, rang = await self._lanes.write(work)
         if rang:
-            self._bells.ring()
+            self._notifications.ring()
         return views
 
     async def look(self, name: str | None = None) -> list[ScheduleView]:
@@ -196,7 +196,7 @@ def _fire_one(connection: Connection, schedule: str, fire: Fire, before: tuple[O
     job, reason, rang = "", fire.reason, False
     if outcome is FireOutcome.FIRED and fire.submission is not None:
         try:
-            submitted, rang = submitting.submit(connection, fire.submission)
+            submitted, rang = submissions.submit(connection, fire.submission)
             job = last_job = submitted.job
             rows(connection, "schedule_last_job", (job, schedule))
         except Conflict as error:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import psycopg
 
-from headrace.adapters.postgres.connecting import Connection, connect, translate, where
+from headrace.adapters.postgres.connections import Connection, connect, translate, where
 from headrace.adapters.postgres.statements import Migration, functions, functions_digest, migrations, statements
 from headrace.core.errors import SchemaMismatch, UnsafeStore
 from headrace.core.schema_versions import SchemaVersions

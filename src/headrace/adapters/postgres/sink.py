@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from headrace.adapters.postgres import foreign
-from headrace.adapters.postgres.connecting import Connection, connect, translate, where
+from headrace.adapters.postgres.connections import Connection, connect, translate, where
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.adapters.postgres.statements import statements as own_statements
 from headrace.core.claims import Refused

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import psycopg
 
-from headrace.adapters.postgres.calling import rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.calls import rows
+from headrace.adapters.postgres.connections import Connection
 
 MUST_STOP = "HR001"
 T = TypeVar("T")

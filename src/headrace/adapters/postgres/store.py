@@ -16,22 +16,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from headrace.adapters.postgres import caller_transactions, decoding, inspecting, schema, settling, submitting
+from headrace.adapters.postgres import caller_transactions, decoder, schema, submissions, views
 from headrace.adapters.postgres.bus import PostgresBus
-from headrace.adapters.postgres.calling import Graphs, Row, one, rows
-from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo, loss_details, turn_details
-from headrace.adapters.postgres.inboxing import PostgresInbox
+from headrace.adapters.postgres.calls import Graphs, Row, one, rows
+from headrace.adapters.postgres.connections import Connection
+from headrace.adapters.postgres.encoder import Cargo, loss_details, turn_details
+from headrace.adapters.postgres.inbox import PostgresInbox
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.leases import PostgresLeases
 from headrace.adapters.postgres.ledger import PostgresLedger
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.adapters.postgres.open_transactions import PostgresTransaction, PostgresTransactions
-from headrace.adapters.postgres.operating import PostgresOperations
-from headrace.adapters.postgres.outboxing import PostgresOutbox
+from headrace.adapters.postgres.operations import PostgresOperations
+from headrace.adapters.postgres.outbox import PostgresOutbox
 from headrace.adapters.postgres.schedules import PostgresSchedules
+from headrace.adapters.postgres.settlements import settle
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.tables import PostgresTables
-from headrace.adapters.postgres.waking import Bells
 from headrace.core.audit import JobAudit
 from headrace.core.claims import CRASHES_MAX, Grant, Renewed, Settled, Settlement, Swept, Want
 from headrace.core.errors import HeadraceError, Unknown
@@ -65,7 +66,7 @@ class PostgresStore(PostgresOperations):
     def __init__(self, url: str, lanes: int = LANES) -> None:
         self._lanes = Lanes(url, lanes, _raise_fence)
         self._heart = Owner(url, _raise_fence)
-        self._bells = Bells(url)
+        self._notifications = Notifications(url)
         self._graphs = Graphs()
         self._turns: dict[str, Turn] = {}
         self._holder = {"host": socket.gethostname(), "pid": os.getpid()}
@@ -75,11 +76,14 @@ class PostgresStore(PostgresOperations):
         self._forgot_at = 0.0
         self.features = Features(open_transactions=True)
         self._open = PostgresTransactions(url, self._lanes, self._ring)
-        self.outbox, self.bus = PostgresOutbox(self._lanes, self._bells), PostgresBus(self._lanes, self._bells)
+        self.outbox, self.bus = (
+            PostgresOutbox(self._lanes, self._notifications),
+            PostgresBus(self._lanes, self._notifications),
+        )
         self.tables = PostgresTables(url, self._ring)
         self.inbox = PostgresInbox(self._lanes, self._graphs, self._ring)
-        self.ledger, self.leases = PostgresLedger(self._lanes, self._bells), PostgresLeases(self._lanes)
-        self.schedules = PostgresSchedules(self._lanes, self._bells)
+        self.ledger, self.leases = PostgresLedger(self._lanes, self._notifications), PostgresLeases(self._lanes)
+        self.schedules = PostgresSchedules(self._lanes, self._notifications)
 
     @classmethod
     async def open(cls, url: str, lanes: int = LANES) -> PostgresStore:
@@ -88,7 +92,7 @@ class PostgresStore(PostgresOperations):
         return cls(url, lanes)
 
     async def submit(self, submission: Submission) -> Submitted:
-        submitted, rang = await self._lanes.write(lambda connection: submitting.submit(connection, submission))
+        submitted, rang = await self._lanes.write(lambda connection: submissions.submit(connection, submission))
         self._ring(rang)
         return submitted
 
@@ -119,19 +123,19 @@ class PostgresStore(PostgresOperations):
             self._unanswered[worker] = [*unanswered, request] if isinstance(error, Unknown) else unanswered
             raise
         for row in slices:
-            self._turns[row[decoding.QUEUE]].serve(row[decoding.TENANT], row[decoding.JOB])
-        claims = tuple(decoding.claim_of(row, self._graphs[row[decoding.GRAPH]]) for row in slices)
-        return Grant(claims, last[decoding.WAIT_S])
+            self._turns[row[decoder.QUEUE]].serve(row[decoder.TENANT], row[decoder.JOB])
+        claims = tuple(decoder.claim_of(row, self._graphs[row[decoder.GRAPH]]) for row in slices)
+        return Grant(claims, last[decoder.WAIT_S])
 
     def _granted(self, connection: Connection, values: Sequence[object]) -> list[Row]:
         granted = rows(connection, "claim", values)
-        self._graphs.learn(connection, {row[decoding.GRAPH] for row in granted[:-1]})
+        self._graphs.learn(connection, {row[decoder.GRAPH] for row in granted[:-1]})
         return granted
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         if not settlements:
             return []
-        answers, rang = await self._lanes.write(lambda connection: settling.settle(connection, settlements))
+        answers, rang = await self._lanes.write(lambda connection: settle(connection, settlements))
         self._ring(rang)
         return answers
 
@@ -174,45 +178,45 @@ class PostgresStore(PostgresOperations):
         return Swept(lost, wait_s)
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return self._bells.on_wake(ring)
+        return self._notifications.on_wake(ring)
 
     async def close(self) -> None:
         self._open.close()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._bells.close()
+        self._notifications.close()
         self._lanes.close()
         self.tables.close()
         self._heart.close()
 
     async def job(self, job: str) -> JobView:
-        found = await self._look(lambda c: inspecting.job_views(c, self._graphs, JobFilter(limit=1), job))
+        found = await self._look(lambda c: views.job_views(c, self._graphs, JobFilter(limit=1), job))
         if not found:
-            raise inspecting.missing(job)
+            raise views.missing(job)
         return found[0]
 
     async def jobs(self, which: JobFilter) -> Sequence[JobView]:
-        return await self._look(lambda connection: inspecting.job_views(connection, self._graphs, which))
+        return await self._look(lambda connection: views.job_views(connection, self._graphs, which))
 
     async def items(self, job: str, stage: str, after_seq: int, limit: int) -> Sequence[ItemView]:
         def read(connection: Connection) -> list[ItemView]:
             place = stage, self._graph(connection, job).position(stage)
-            return inspecting.item_views(connection, job, place, (after_seq, limit))
+            return views.item_views(connection, job, place, (after_seq, limit))
 
         return await self._look(read)
 
     async def dead(self, which: DeadFilter) -> Sequence[DeadView]:
-        return await self._look(lambda connection: inspecting.dead_views(connection, which))
+        return await self._look(lambda connection: views.dead_views(connection, which))
 
     async def finishes(self, job: str) -> Sequence[FinishView]:
-        return await self._look(lambda connection: inspecting.finish_views(connection, job))
+        return await self._look(lambda connection: views.finish_views(connection, job))
 
     async def workers(self) -> Sequence[WorkerView]:
-        return await self._look(inspecting.worker_views)
+        return await self._look(views.worker_views)
 
     async def audit(self, job: str) -> JobAudit:
-        return await self._look(lambda connection: inspecting.audit(connection, self._graphs, job))
+        return await self._look(lambda connection: views.audit(connection, self._graphs, job))
 
     async def _look(self, read: Callable[[Connection], T]) -> T:
         """Several reads of one instant."""
@@ -227,7 +231,7 @@ class PostgresStore(PostgresOperations):
     def _graph(self, connection: Connection, job: str) -> Graph:
         found = rows(connection, "job_graph", (job,))
         if not found:
-            raise inspecting.missing(job)
+            raise views.missing(job)
         return self._graphs.one(connection, found[0][0])
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from headrace.adapters.postgres import submitting
-from headrace.adapters.postgres.calling import rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres import submissions
+from headrace.adapters.postgres.calls import rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.foreign import check_statement, make, run
 from headrace.adapters.postgres.lanes import Lanes, Owner
-from headrace.adapters.postgres.outboxing import event_values
+from headrace.adapters.postgres.outbox import event_values
 from headrace.adapters.postgres.statements import statements
 from headrace.core.claims import Refused
 from headrace.core.units import (
@@ -139,7 +139,7 @@ def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> 
     ran = [[run(connection, step.statement, values, prepare=True) for values in step.values] for step in steps or ()]
     opened = []
     for submission in unit.submissions:
-        body, cargo = submitting.body_of(submission)
+        body, cargo = submissions.body_of(submission)
         opened.append(_call(connection, "submit", (body, cargo.payloads, cargo.ends)))
     events = _call(connection, "add_events", event_values(unit.events)) if unit.events else None
     return _Sent(ran, opened, events)
@@ -151,7 +151,7 @@ def _judge(unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bo
     submitted, rang = [], False
     for submission, cursor in zip(unit.submissions, sent.submissions, strict=True):
         *found, rung = _first(cursor)
-        submitted.append(submitting.judged(submission, found))
+        submitted.append(submissions.judged(submission, found))
         rang = rang or rung
     if sent.events is not None:
         rang = rang or any(_first(sent.events)[0])

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from headrace.adapters.rabbitmq import messages as wire
 from headrace.adapters.rabbitmq.channels import QuickChannel
 from headrace.adapters.rabbitmq.codec import Arrived, read_brief
-from headrace.adapters.rabbitmq.declaring import count
+from headrace.adapters.rabbitmq.declarations import count
 from headrace.adapters.rabbitmq.lines import quietly
 from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.adapters.rabbitmq.traffic import Traffic

@@ -15,10 +15,10 @@ from typing import Self
 
 from headrace.adapters.rabbitmq import messages as wire
 from headrace.adapters.rabbitmq.codec import Arrived, Outgoing, short
-from headrace.adapters.rabbitmq.declaring import bind, count, ensure_exchange, ensure_queue
+from headrace.adapters.rabbitmq.declarations import bind, count, ensure_exchange, ensure_queue
 from headrace.adapters.rabbitmq.feeds import PROVE_EVERY_S, Feed, Reading
 from headrace.adapters.rabbitmq.lines import Line
-from headrace.adapters.rabbitmq.publishing import Publisher
+from headrace.adapters.rabbitmq.publisher import Publisher
 from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.core.deliveries import DELIVERIES_MAX, REASON_CHARS_MAX, RECEIVE_MAX, Delivery, Received, Subscription
 from headrace.core.errors import CallerError, NotFound, TooLarge, Unreachable

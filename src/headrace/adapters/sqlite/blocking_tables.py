@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from headrace.adapters.sqlite import guard
-from headrace.adapters.sqlite.connecting import configure, plain, translated
+from headrace.adapters.sqlite.connections import configure, plain, translated
 from headrace.adapters.sqlite.file_watch import FileWatch, close_watched
 from headrace.adapters.sqlite.foreign import make, rows
 from headrace.core.catalogue import Catalogue

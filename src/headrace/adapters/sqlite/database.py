@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 import apsw
 
-from headrace.adapters.sqlite.connecting import MEMORY, plain, translated
-from headrace.adapters.sqlite.migrating import migrate_up
+from headrace.adapters.sqlite.connections import MEMORY, plain, translated
+from headrace.adapters.sqlite.migrations import migrate_up
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from headrace.adapters.sqlite.outboxing import add_event
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.outbox import add_event
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.errors import Conflict
 from headrace.core.ledgers import (

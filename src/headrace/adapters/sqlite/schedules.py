@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from headrace.adapters.sqlite import submitting
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite import submissions
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.errors import Conflict, NotFound
 from headrace.core.schedules import (
@@ -165,7 +165,7 @@ def _fire_one(tx: Transaction, schedule: str, fire: Fire, before: tuple[Overlap,
     job, reason = "", fire.reason
     if outcome is FireOutcome.FIRED and fire.submission is not None:
         try:
-            job = last_job = submitting.submit(tx, fire.submission).job
+            job = last_job = submissions.submit(tx, fire.submission).job
             tx.run("schedule_last_job", name=schedule, job=job)
         except Conflict as error:
             outcome, reason = FireOutcome.REFUSED, str(error)

@@ -7,8 +7,8 @@ import asyncio
 import apsw
 
 from headrace.adapters.sqlite import guard
-from headrace.adapters.sqlite.connecting import MEMORY, translated
-from headrace.adapters.sqlite.migrating import migrate_up, schema_newest, schema_of
+from headrace.adapters.sqlite.connections import MEMORY, translated
+from headrace.adapters.sqlite.migrations import migrate_up, schema_newest, schema_of
 from headrace.adapters.sqlite.statements import migrations
 from headrace.core.schema_versions import SchemaVersions
 

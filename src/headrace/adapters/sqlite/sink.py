@@ -18,9 +18,9 @@ import msgspec
 
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.clock import MachineClock
-from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, configure, plain, translated
-from headrace.adapters.sqlite.migrating import APPLICATION_ID
-from headrace.adapters.sqlite.recording import WRONG, check_statement
+from headrace.adapters.sqlite.connections import MEMORY, SURROUNDINGS, configure, plain, translated
+from headrace.adapters.sqlite.migrations import APPLICATION_ID
+from headrace.adapters.sqlite.recorded_statements import WRONG, check_statement
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.adapters.sqlite.writer import ThreadedDatabase, take_turn
 from headrace.core.effects import CONDITIONAL, check_answer, check_key

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from headrace.adapters.sqlite import submitting
+from headrace.adapters.sqlite import submissions
 from headrace.adapters.sqlite.foreign import make, rows
-from headrace.adapters.sqlite.outboxing import add_event
-from headrace.adapters.sqlite.recording import check_script
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.outbox import add_event
+from headrace.adapters.sqlite.recorded_statements import check_script
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Refused
 from headrace.core.units import (
@@ -57,7 +57,7 @@ def apply(tx: Transaction, unit: Unit) -> UnitDone:
     """All of it in the transaction that is open; what is raised undoes all of it."""
     marked = unit.repeatable or tx.value("inbox_insert", subscription=UNITS, event_id=unit.unit_id, now=tx.wall())
     steps = tuple(_run(tx, step) for step in unit.steps) if marked else None
-    submitted = tuple(submitting.submit(tx, submission) for submission in unit.submissions)
+    submitted = tuple(submissions.submit(tx, submission) for submission in unit.submissions)
     for event in unit.events:
         add_event(tx, event)
     return UnitDone(steps, submitted)

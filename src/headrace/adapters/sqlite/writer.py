@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import apsw
 
 from headrace.adapters.sqlite import guard
-from headrace.adapters.sqlite.connecting import MEMORY, SURROUNDINGS, connect, translated
+from headrace.adapters.sqlite.connections import MEMORY, SURROUNDINGS, connect, translated
 from headrace.adapters.sqlite.database import WakeListeners, Work
 from headrace.adapters.sqlite.file_watch import FileWatch, close_watched
 from headrace.adapters.sqlite.hints import Hints

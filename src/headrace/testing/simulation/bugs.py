@@ -13,10 +13,10 @@ from typing import Any
 
 import apsw
 
-from headrace.adapters.sqlite import submitting
+from headrace.adapters.sqlite import submissions
 from headrace.adapters.sqlite.schedules import SqliteSchedules
 from headrace.adapters.sqlite.store import SqliteStore
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Claim, Grant, Settled, Settlement
 from headrace.core.errors import Unknown
@@ -105,7 +105,7 @@ class FiresInTwoTransactions(SqliteSchedules):
 
 def fire_late(tx: Transaction, submission: Submission, moment_ms: int) -> None:
     """The second of two transactions that should be one."""
-    job = submitting.submit(tx, submission).job
+    job = submissions.submit(tx, submission).job
     told = "UPDATE headrace_fire SET outcome = 'fired', job = ? WHERE moment_ms = ?"
     tx.connection.execute(told, (job, moment_ms))
 

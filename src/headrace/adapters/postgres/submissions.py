@@ -8,9 +8,9 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from headrace.adapters.postgres.calling import Graphs, Row, one, rows
-from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo, stage_rows
+from headrace.adapters.postgres.calls import Graphs, Row, one, rows
+from headrace.adapters.postgres.connections import Connection
+from headrace.adapters.postgres.encoder import Cargo, stage_rows
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter, Submission, Submitted

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.adapters.postgres.calling import Row, one
-from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.encoding import Cargo, bits_to_text, settlement_details
-from headrace.adapters.postgres.recording import settle_recorded
+from headrace.adapters.postgres.calls import Row, one
+from headrace.adapters.postgres.connections import Connection
+from headrace.adapters.postgres.encoder import Cargo, bits_to_text, settlement_details
+from headrace.adapters.postgres.recorded_statements import settle_recorded
 from headrace.adapters.postgres.stops import with_stops
 from headrace.core.claims import Settled, Settlement
 

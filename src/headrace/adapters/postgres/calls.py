@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.statements import statements
 from headrace.core.graph import Graph
 

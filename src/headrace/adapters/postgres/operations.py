@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from headrace.adapters.postgres import inspecting, submitting
-from headrace.adapters.postgres.calling import Graphs, Row, one, rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres import submissions, views
+from headrace.adapters.postgres.calls import Graphs, Row, one, rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.lanes import Lanes
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.adapters.postgres.stops import with_stops
-from headrace.adapters.postgres.waking import Bells
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadFilter
 
 
 class PostgresOperations:
-    """The operators' verbs, over the lanes and bells of the store they are part of."""
+    """The operators' verbs, over the lanes and notifications of the store they are part of."""
 
     _lanes: Lanes
-    _bells: Bells
+    _notifications: Notifications
     _graphs: Graphs
 
     async def cancel(self, job: str) -> bool:
@@ -44,7 +44,7 @@ class PostgresOperations:
 
     async def redrive(self, which: DeadFilter) -> int:
         def work(connection: Connection) -> tuple[int, bool]:
-            return submitting.redrive(connection, self._graphs, which)
+            return submissions.redrive(connection, self._graphs, which)
 
         taken, rang = await self._lanes.write(work)
         self._ring(rang)
@@ -75,7 +75,7 @@ class PostgresOperations:
     async def _verb(self, job: str, name: str, values: Sequence[object]) -> bool:
         (answer,) = await self._call(name, values)
         if answer is None:
-            raise inspecting.missing(job)
+            raise views.missing(job)
         return bool(answer)
 
     async def _call(self, name: str, values: Sequence[object] = ()) -> Row:
@@ -91,7 +91,7 @@ class PostgresOperations:
 
     def _ring(self, rang: bool) -> None:
         if rang:
-            self._bells.ring()
+            self._notifications.ring()
 
     async def _graph_of(self, job: str) -> Graph:
         def read(connection: Connection) -> Graph | None:
@@ -100,5 +100,5 @@ class PostgresOperations:
 
         graph = await self._lanes.read(read)
         if graph is None:
-            raise inspecting.missing(job)
+            raise views.missing(job)
         return graph

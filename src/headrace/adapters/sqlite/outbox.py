@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from headrace.adapters.sqlite.retaining import RETAIN_EVERY_S, RETAIN_PIECE, retain_told
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite.retention import RETAIN_EVERY_S, RETAIN_PIECE, retain_told
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.events import Batch, Event, Lag, check_event
 

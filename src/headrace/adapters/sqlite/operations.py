@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from headrace.adapters.sqlite.chunks import ChunkPlace, carry_on, read_items
-from headrace.adapters.sqlite.closing import CANCELLED_BY_USER, cancel_open, chunk_ended, end_external
-from headrace.adapters.sqlite.submitting import match_dead
+from headrace.adapters.sqlite.finish_line import CANCELLED_BY_USER, cancel_open, chunk_ended, end_external
+from headrace.adapters.sqlite.submissions import match_dead
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core import bits
 from headrace.core.errors import CallerError, NotFound

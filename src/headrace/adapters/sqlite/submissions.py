@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from itertools import groupby
 
 from headrace.adapters.sqlite.chunks import ChunkPlace, Gate, insert_parcel, only_new
-from headrace.adapters.sqlite.closing import Flags, close_stages, open_generation, open_item
-from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
+from headrace.adapters.sqlite.finish_line import Flags, close_stages, open_generation, open_item
+from headrace.adapters.sqlite.staged_parcels import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Row, Transaction
 from headrace.core.errors import Conflict, NotFound, UnknownStage
 from headrace.core.graph import Graph, Kind

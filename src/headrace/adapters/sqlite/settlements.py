@@ -21,9 +21,9 @@ from headrace.adapters.sqlite.chunks import (
     read_items,
     read_payload,
 )
-from headrace.adapters.sqlite.closing import chunk_ended
-from headrace.adapters.sqlite.recording import apply_recorded
-from headrace.adapters.sqlite.staging import drop_staged, flip, staged_stages
+from headrace.adapters.sqlite.finish_line import chunk_ended
+from headrace.adapters.sqlite.recorded_statements import apply_recorded
+from headrace.adapters.sqlite.staged_parcels import drop_staged, flip, staged_stages
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core import bits
 from headrace.core.claims import Again, Loss, Settled, Settlement

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.adapters.postgres.calling import Row, one, rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres.calls import Row, one, rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.waking import Bells
+from headrace.adapters.postgres.notifications import Notifications
 from headrace.core.events import Batch, Event, Lag, check_event
 
 EVENTS_KEPT_S = 7 * 86_400.0
@@ -25,8 +25,8 @@ CLAIM_WINDOW = 5_000
 class PostgresOutbox:
     """`ports.outbox.Outbox` in one database."""
 
-    def __init__(self, lanes: Lanes, bells: Bells) -> None:
-        self._lanes, self._bells = lanes, bells
+    def __init__(self, lanes: Lanes, notifications: Notifications) -> None:
+        self._lanes, self._notifications = lanes, notifications
         self._retained_at = float("-inf")
 
     async def add(self, events: Sequence[Event]) -> list[bool]:
@@ -36,7 +36,7 @@ class PostgresOutbox:
             check_event(event)
         added = await self._lanes.write(lambda connection: add_events(connection, events))
         if any(added):
-            self._bells.ring()
+            self._notifications.ring()
         return added
 
     async def claim(self, relay: str, room: int, hold_s: float, topics: Sequence[str] = ()) -> Batch:
@@ -68,7 +68,7 @@ class PostgresOutbox:
         return int((await self._lanes.write(lambda connection: one(connection, "retain_told", kept)))[0])
 
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return self._bells.on_wake(ring)
+        return self._notifications.on_wake(ring)
 
     async def _on_events(self, name: str, values: Sequence[object]) -> int:
         if not values[1]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headrace.adapters.sqlite.chunks import read_items
-from headrace.adapters.sqlite.closing import end_external
-from headrace.adapters.sqlite.retaining import retain_told
-from headrace.adapters.sqlite.settling import Held, lose
-from headrace.adapters.sqlite.staging import drop_abandoned, drop_chunk
+from headrace.adapters.sqlite.finish_line import end_external
+from headrace.adapters.sqlite.retention import retain_told
+from headrace.adapters.sqlite.settlements import Held, lose
+from headrace.adapters.sqlite.staged_parcels import drop_abandoned, drop_chunk
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Swept
 from headrace.core.losses import DEADLINE, Charge

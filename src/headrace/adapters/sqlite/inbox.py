@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headrace.adapters.sqlite import ledger, operating, submitting
-from headrace.adapters.sqlite.outboxing import add_event
-from headrace.adapters.sqlite.transacting import Transactions
+from headrace.adapters.sqlite import ledger, operations, submissions
+from headrace.adapters.sqlite.outbox import add_event
+from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.consequences import Consequence, Consumed
 from headrace.core.events import check_event
@@ -26,8 +26,8 @@ class SqliteInbox:
 def consume(tx: Transaction, subscription: str, event_id: str, consequence: Consequence) -> Consumed:
     if not tx.value("inbox_insert", subscription=subscription, event_id=event_id, now=tx.wall()):
         return Consumed(False)
-    submitted = tuple(submitting.submit(tx, submission) for submission in consequence.submissions)
-    closed = tuple(operating.close_external(tx, job, stage, event_id) for job, stage in consequence.closes)
+    submitted = tuple(submissions.submit(tx, submission) for submission in consequence.submissions)
+    closed = tuple(operations.close_external(tx, job, stage, event_id) for job, stage in consequence.closes)
     posted = tuple(insist(posting, ledger.post(tx, posting)) for posting in consequence.postings)
     for event in consequence.events:
         add_event(tx, event)

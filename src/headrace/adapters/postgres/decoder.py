@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headrace.adapters.postgres.encoding import ends_from_bytes
+from headrace.adapters.postgres.encoder import ends_from_bytes
 from headrace.core.claims import Claim
 from headrace.core.graph import Graph
 from headrace.core.tally import Tally

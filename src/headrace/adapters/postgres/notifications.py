@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from headrace.adapters.postgres.connecting import Connection, connect
+from headrace.adapters.postgres.connections import Connection, connect
 from headrace.adapters.postgres.lanes import STOP_S_MAX
 from headrace.core.errors import HeadraceError
 
@@ -23,7 +23,7 @@ RING_EVERY_S = 0.005
 RECONNECT_S = 1.0
 
 
-class Bells:
+class Notifications:
     """Who wants to hear rings in this process, and the two threads that carry them to and from the others."""
 
     def __init__(self, url: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.adapters.postgres import inspecting, ledger, submitting
-from headrace.adapters.postgres.calling import Graphs, one, rows
-from headrace.adapters.postgres.connecting import Connection
+from headrace.adapters.postgres import ledger, submissions, views
+from headrace.adapters.postgres.calls import Graphs, one, rows
+from headrace.adapters.postgres.connections import Connection
 from headrace.adapters.postgres.lanes import Lanes
-from headrace.adapters.postgres.outboxing import add_events
+from headrace.adapters.postgres.outbox import add_events
 from headrace.core.consequences import Consequence, Consumed
 from headrace.core.errors import CallerError
 from headrace.core.events import check_event
@@ -43,7 +43,7 @@ def _apply(connection: Connection, graphs: Graphs, event_id: str, consequence: C
     rang = False
     submitted = []
     for submission in consequence.submissions:
-        made, rung = submitting.submit(connection, submission)
+        made, rung = submissions.submit(connection, submission)
         submitted.append(made)
         rang = rang or rung
     closed = []
@@ -61,7 +61,7 @@ def _close_external(connection: Connection, graphs: Graphs, where: tuple[str, st
     job, stage = where
     found = rows(connection, "job_graph", (job,))
     if not found:
-        raise inspecting.missing(job)
+        raise views.missing(job)
     graph = graphs.one(connection, found[0][0])
     position = graph.position(stage)
     if graph.stages[position].kind is not Kind.EXTERNAL:

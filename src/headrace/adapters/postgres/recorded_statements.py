@@ -11,8 +11,8 @@ from itertools import groupby
 
 import psycopg
 
-from headrace.adapters.postgres.calling import Row, rows
-from headrace.adapters.postgres.connecting import Connection, is_again, is_broken
+from headrace.adapters.postgres.calls import Row, rows
+from headrace.adapters.postgres.connections import Connection, is_again, is_broken
 from headrace.adapters.postgres.foreign import execute
 from headrace.core.claims import ERROR_CHARS_MAX, Refused, Settled, Settlement, Statement
 

@@ -14,7 +14,7 @@ from itertools import groupby
 import apsw
 import apsw.ext
 
-from headrace.adapters.sqlite.connecting import SURROUNDINGS
+from headrace.adapters.sqlite.connections import SURROUNDINGS
 from headrace.adapters.sqlite.statements import migrations
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import ERROR_CHARS_MAX, Refused, Statement

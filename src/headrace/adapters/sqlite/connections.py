@@ -7,7 +7,7 @@ import re
 import apsw
 
 from headrace.adapters.sqlite import guard
-from headrace.adapters.sqlite.migrating import check, migrate_up, schema_of
+from headrace.adapters.sqlite.migrations import check, migrate_up, schema_of
 from headrace.core.errors import (
     Busy,
     CallerError,

@@ -15,10 +15,10 @@ import apsw
 
 from headrace.adapters.sqlite import guard, hints
 from headrace.adapters.sqlite.clock import MachineClock
-from headrace.adapters.sqlite.connecting import connect, translated
+from headrace.adapters.sqlite.connections import connect, translated
 from headrace.adapters.sqlite.file_watch import strayed
-from headrace.adapters.sqlite.migrating import check as check_schema
-from headrace.adapters.sqlite.migrating import schema_newest
+from headrace.adapters.sqlite.migrations import check as check_schema
+from headrace.adapters.sqlite.migrations import schema_newest
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.core.checks import Check, Health, bad, expired_claims, fine, warning
 from headrace.core.errors import HeadraceError

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import psycopg
 
 from headrace.adapters.postgres import schema
-from headrace.adapters.postgres.calling import one, rows
-from headrace.adapters.postgres.connecting import Connection, connect, translate
+from headrace.adapters.postgres.calls import one, rows
+from headrace.adapters.postgres.connections import Connection, connect, translate
 from headrace.core.checks import Check, bad, expired_claims, fine, warning
 
 CONNECTIONS_OF_A_WORKER = 6

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from headrace.adapters.postgres.calling import Graphs, Row, rows
-from headrace.adapters.postgres.connecting import Connection
-from headrace.adapters.postgres.decoding import seqs_of
-from headrace.adapters.postgres.encoding import bits_from_text, ends_from_bytes
+from headrace.adapters.postgres.calls import Graphs, Row, rows
+from headrace.adapters.postgres.connections import Connection
+from headrace.adapters.postgres.decoder import seqs_of
+from headrace.adapters.postgres.encoder import bits_from_text, ends_from_bytes
 from headrace.core import bits
 from headrace.core.audit import ChunkRow, ClaimRow, DeadRow, JobAudit, StageRow
 from headrace.core.errors import NotFound
