@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from smap_module_drafting import NOW
@@ -12,6 +14,7 @@ from smap_tiny_model import written
 
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules import AnalysisContext, Draft, ModuleOptions, Pipeline, pipeline
+from headrace_smap.analytics.modules.sentiment.model import RUN_TOKENS_MAX, ModelSentiment, open_session
 
 
 @pytest.fixture
@@ -45,6 +48,51 @@ def test_the_model_judges_each_aspect_by_its_clause(model: Path) -> None:
 def test_an_empty_text_and_a_long_one_are_judged(model: Path) -> None:
     assert judged(model, "").sentiment in ("neutral", "negative", "positive")
     assert judged(model, "đẹp " * 1_200).sentiment == "positive"
+
+
+class CountedRuns:
+    """A real session that counts what it is asked."""
+
+    def __init__(self, model: bytes) -> None:
+        self._session = open_session(model)
+        self.shapes: list[tuple[int, int]] = []
+
+    def get_inputs(self) -> Sequence[Any]:
+        return self._session.get_inputs()
+
+    def run(self, outputs: None, feed: Mapping[str, Any]) -> Sequence[Any]:
+        self.shapes.append(feed["input_ids"].shape)
+        return self._session.run(outputs, feed)
+
+
+def counted(path: Path, texts: Sequence[str]) -> tuple[list[Draft], list[tuple[int, int]]]:
+    """The drafts of a batch, and the shapes of the runs that it took."""
+    sessions: list[CountedRuns] = []
+
+    def opened(model: bytes) -> CountedRuns:
+        sessions.append(CountedRuns(model))
+        return sessions[-1]
+
+    modules = Pipeline([*pipeline(("prepare", "aspects")).modules, ModelSentiment(path, opened)])
+    posts = [{"id": "1", "platform": "x", "text": text} for text in texts]
+    return modules.analyse(posts, AnalysisContext(NOW)), sessions[0].shapes
+
+
+def test_a_batch_of_posts_is_one_run(model: Path) -> None:
+    texts = ["xe đẹp", "pin tệ, màn hình đẹp", "", "xe tệ " * 20] * 25
+    drafts, shapes = counted(model, texts)
+    assert [rows for rows, _ in shapes] == [len(texts) + sum(len(draft.aspects) for draft in drafts)]
+    alone = {text: judged(model, text) for text in set(texts)}
+    for text, draft in zip(texts, drafts, strict=True):
+        assert (draft.sentiment, draft.sentiment_score) == (alone[text].sentiment, alone[text].sentiment_score)
+        assert draft.aspect_sentiments == alone[text].aspect_sentiments
+
+
+def test_long_texts_are_run_in_parts_of_bounded_size(model: Path) -> None:
+    drafts, shapes = counted(model, ["xe đẹp", *["đẹp " * 1_000] * 99])
+    assert 1 < len(shapes) < 5
+    assert all(rows * tokens <= RUN_TOKENS_MAX for rows, tokens in shapes)
+    assert {draft.sentiment for draft in drafts} == {"positive"}
 
 
 def test_labels_stand_in_the_order_of_the_model(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from headrace_smap.analytics.modules import (
     Draft,
     ModuleOptions,
     Pipeline,
+    RawPost,
     pipeline,
 )
 
@@ -43,6 +45,44 @@ class Break:
 
     def apply(self, draft: Draft) -> None:
         raise ValueError(draft.post.id)
+
+
+class Batches:
+    """Takes drafts together, and remembers how many."""
+
+    name = "batches"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def apply_all(self, drafts: Sequence[Draft]) -> None:
+        self.sizes.append(len(drafts))
+        for draft in drafts:
+            if draft.post.text == "bad":
+                raise SystemExit(draft.post.id)
+            draft.text = draft.post.text.upper()
+
+
+def drafts_of(*texts: str) -> list[Draft]:
+    return [
+        Draft.of(RawPost(id=str(number), platform="x", text=text), AnalysisContext(NOW))
+        for number, text in enumerate(texts)
+    ]
+
+
+def test_a_module_that_takes_batches_gets_them() -> None:
+    batches = Batches()
+    Pipeline([batches]).analyse([POST] * 250, AnalysisContext(NOW))
+    assert batches.sizes == [100, 100, 50]
+
+
+def test_a_draft_that_fails_in_a_batch_ends_alone_and_no_further_module_sees_it() -> None:
+    drafts, last = drafts_of("a", "bad", "c"), Batches()
+    faults = Pipeline([Batches(), last]).run(drafts)
+    assert [fault and (str(fault), fault.__notes__) for fault in faults] == [None, ("1", ["module:batches"]), None]
+    assert [draft.text for draft in drafts] == ["A", "bad", "C"]
+    assert last.sizes == [2]
 
 
 def test_the_five_modules_are_the_default() -> None:

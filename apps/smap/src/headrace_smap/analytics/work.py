@@ -15,13 +15,14 @@ import msgspec
 
 from headrace.tables import time_text
 from headrace_smap.analytics.blob_values import BadBlob, read_blob
+from headrace_smap.analytics.modules import BATCH_MAX, AnalysisContext, Draft, InvalidPost, Pipeline, RawPost
 from headrace_smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
-from headrace_smap.analytics.modules import AnalysisContext, Draft, InvalidPost, Pipeline, RawPost
 from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, AnalysisResult, Fault, fault_of, text_of
 from headrace_smap.envelope import moment
 
 FRAME = struct.Struct(">I")
 encode_body = msgspec.msgpack.Encoder().encode
+MODULE_FAILED = "module_failed"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,25 +47,47 @@ Outcome = tuple[AnalysisResult | None, Fault | None]
 
 def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
     """What becomes of each, in their order."""
-    contexts: dict[tuple[tuple[str, ...], datetime | None], AnalysisContext] = {}
-    of_batch = (time_text(now), pipeline.model_version)
-    told_at = moment(now)
     outcomes: list[Outcome] = []
-    for work in works:
-        wanted = (work.keywords, work.until)
-        context = contexts.get(wanted)
-        if context is None:
-            context = contexts[wanted] = AnalysisContext(now, *wanted)
-        try:
-            draft = pipeline.apply(RawPost.read(read_blob(work.raw)), context)
-            row = _encode((*_about(work, draft), *of_batch, *draft.values()))
-            post = draft.post
-            outcomes.append((AnalysisResult(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None))
-        except (BadBlob, InvalidPost) as error:
-            outcomes.append((None, Fault(error.rule, str(error))))
-        except (Exception, SystemExit) as error:
-            outcomes.append((None, fault_of("module_failed", error)))
+    for first in range(0, len(works), BATCH_MAX):
+        outcomes += _analysed(pipeline, works[first : first + BATCH_MAX], now)
     return outcomes
+
+
+def _analysed(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
+    wanted = {(work.keywords, work.until) for work in works}
+    contexts = {(keywords, until): AnalysisContext(now, keywords, until) for keywords, until in wanted}
+    begun = [_begun(work, contexts[work.keywords, work.until]) for work in works]
+    faults = iter(pipeline.run([draft for draft in begun if isinstance(draft, Draft)]))
+    told = (time_text(now), pipeline.model_version, moment(now))
+    outcomes: list[Outcome] = []
+    for work, draft in zip(works, begun, strict=True):
+        if isinstance(draft, Fault):
+            outcomes.append((None, draft))
+        elif fault := next(faults):
+            outcomes.append((None, fault_of(MODULE_FAILED, fault)))
+        else:
+            outcomes.append(_result(work, draft, told))
+    return outcomes
+
+
+def _begun(work: Work, context: AnalysisContext) -> Draft | Fault:
+    try:
+        return Draft.of(RawPost.read(read_blob(work.raw)), context)
+    except (BadBlob, InvalidPost) as error:
+        return Fault(error.rule, str(error))
+    except Exception as error:
+        return fault_of(MODULE_FAILED, error)
+
+
+def _result(work: Work, draft: Draft, told: tuple[str, str, str]) -> Outcome:
+    analyzed_at, version, told_at = told
+    try:
+        row = _encode((*_about(work, draft), analyzed_at, version, *draft.values()))
+    except Exception as error:
+        # What another module filled in may be no value of a row.
+        return None, fault_of(MODULE_FAILED, error)
+    post = draft.post
+    return AnalysisResult(row, post.id, post.platform, draft.sentiment, draft.risk, told_at), None
 
 
 def _about(work: Work, draft: Draft) -> tuple[object, ...]:

@@ -6,11 +6,11 @@ of modules makes a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Protocol, TypedDict
+from typing import Protocol, TypedDict, runtime_checkable
 
 import msgspec
 
@@ -111,6 +111,11 @@ class Draft(msgspec.Struct):
     risk_score: float = 0.0
     missing: list[str] = []
 
+    @staticmethod
+    def of(post: RawPost, context: AnalysisContext) -> Draft:
+        """Nothing is known yet but the text."""
+        return Draft(post, context, post.text)
+
     def values(self) -> tuple[object, ...]:
         """What a row keeps of it, in plain values, in the order of `COLUMNS`."""
         return _told(self.post) + _found(self)
@@ -127,6 +132,17 @@ class Module(Protocol):
     version: str
 
     def apply(self, draft: Draft) -> None: ...
+
+
+@runtime_checkable
+class BatchModule(Protocol):
+    """A module that is cheaper with many drafts at once, such as a model. After it raised for some of them it is asked
+    again for each alone, so what it fills in must not depend on what it filled in before."""
+
+    name: str
+    version: str
+
+    def apply_all(self, drafts: Sequence[Draft]) -> None: ...
 
 
 _TOLD: tuple[str, ...] = ("id", "platform", "author_id", "author_name", "followers", "likes", "comments", "shares")

@@ -2,7 +2,8 @@
 
 `SMAP_SENTIMENT_MODEL` names the `.onnx` file; `tokenizer.json` and `config.json` (with `id2label`) lie beside it.
 Labels are known by their first letters (negative, neutral, positive), so the order is the model's own. The score is
-how much more likely positive is than negative. One post is one run: its text and the clauses around its aspects.
+how much more likely positive is than negative. A batch of posts is one run: their texts and the clauses around their
+aspects, the shortest first. Only what would take too much memory at once is run in parts.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.errors import CallerError, MissingExtra
 from headrace_smap.analytics.modules.drafts import NEGATIVE, NEUTRAL, POSITIVE, AspectSentiment, Draft
@@ -21,49 +22,67 @@ from headrace_smap.analytics.modules.drafts import NEGATIVE, NEUTRAL, POSITIVE, 
 TOKENS_MAX = 256
 TEXTS_MAX = 16
 """So many texts of one post are judged: itself, and the clauses around its first aspects."""
+RUN_TOKENS_MAX = 16_384
+"""So many tokens are in one run, padding included: attention of a usual model then takes some hundred megabytes."""
 _SHORT = {"pos": POSITIVE, "neu": NEUTRAL, "neg": NEGATIVE}
 _LAYOUT = "model.onnx with tokenizer.json and config.json beside it"
 
 
+class OnnxSession(Protocol):
+    """What is used of onnxruntime, which has no types of its own."""
+
+    def get_inputs(self) -> Sequence[Any]: ...
+
+    def run(self, outputs: None, feed: Mapping[str, Any]) -> Sequence[Any]: ...
+
+
 class ModelSentiment:
-    """Sentiment by a classifier."""
+    """Sentiment by a classifier; `opened` makes a session of the bytes of its file."""
 
     name = "sentiment"
     needs = ("prepare",)
 
-    def __init__(self, path: Path) -> None:
-        runtime, tokenizers = _library("onnxruntime"), _library("tokenizers")
+    def __init__(self, path: Path, opened: Callable[[bytes], OnnxSession] | None = None) -> None:
+        tokenizers = _library("tokenizers")
         parts = {name: _bytes(path.parent / name) for name in (path.name, "tokenizer.json", "config.json")}
         self.version = "onnx-" + hashlib.blake2b(b"\0".join(parts.values()), digest_size=6).hexdigest()
         self._labels = _labels(parts["config.json"])
         self._tokenizer = _tokenizer(tokenizers, parts["tokenizer.json"])
-        self._session = _session(runtime, parts[path.name])
+        self._padding = (self._tokenizer.padding or {}).get("pad_id", 0)
+        self._tokenizer.no_padding()
+        self._session = (opened or open_session)(parts[path.name])
         self._inputs = {told.name for told in self._session.get_inputs()}
 
-    def apply(self, draft: Draft) -> None:
+    def apply_all(self, drafts: Sequence[Draft]) -> None:
         """Fill `sentiment`, `sentiment_score` and `aspect_sentiments`."""
-        clauses: dict[str, list[str]] = {}
-        for aspect, number, index in draft.aspect_places:
-            sentence = draft.sentences[number]
-            start, end, _ = next(clause for clause in sentence.clauses if index < clause[1])
-            clauses.setdefault(aspect, []).append(" ".join(sentence.words[start:end]))
-        texts = [draft.text, *(" ".join(dict.fromkeys(said)) for said in clauses.values())][:TEXTS_MAX]
-        whole, *others = self._judged(texts)
-        draft.sentiment, draft.sentiment_score = whole["label"], whole["score"]
-        silent = repeat(AspectSentiment(label=NEUTRAL, score=0.0))
-        draft.aspect_sentiments = dict(zip(clauses, chain(others, silent), strict=False))
+        spoken = [_clauses(draft) for draft in drafts]
+        texts = [[draft.text, *clauses.values()][:TEXTS_MAX] for draft, clauses in zip(drafts, spoken, strict=True)]
+        judged = iter(self._judged([*chain.from_iterable(texts)]))
+        for draft, clauses, of_draft in zip(drafts, spoken, texts, strict=True):
+            whole, *others = [next(judged) for _ in of_draft]
+            draft.sentiment, draft.sentiment_score = whole["label"], whole["score"]
+            silent = repeat(AspectSentiment(label=NEUTRAL, score=0.0))
+            draft.aspect_sentiments = dict(zip(clauses, chain(others, silent), strict=False))
 
     def _judged(self, texts: Sequence[str]) -> list[AspectSentiment]:
+        encoded = self._tokenizer.encode_batch(list(texts))
+        judged: dict[int, AspectSentiment] = {}
+        for places in _runs([len(one.ids) for one in encoded]):
+            judged |= zip(places, self._run([encoded[place] for place in places]), strict=True)
+        return [judged[place] for place in range(len(texts))]
+
+    def _run(self, encoded: Sequence[Any]) -> list[AspectSentiment]:
         import numpy
 
-        encoded = self._tokenizer.encode_batch(list(texts))
-        told = {
-            "input_ids": [one.ids for one in encoded],
-            "attention_mask": [one.attention_mask for one in encoded],
-            "token_type_ids": [one.type_ids for one in encoded],
-        }
-        feed = {name: numpy.array(told[name], dtype=numpy.int64) for name in self._inputs & told.keys()}
-        logits = self._session.run(None, feed)[0].astype(float)
+        shape = len(encoded), max(1, *(len(one.ids) for one in encoded))
+        told = {name: numpy.zeros(shape, dtype=numpy.int64) for name in ("attention_mask", "token_type_ids")}
+        told["input_ids"] = numpy.full(shape, self._padding, dtype=numpy.int64)
+        for row, one in enumerate(encoded):
+            size = len(one.ids)
+            told["input_ids"][row, :size] = one.ids
+            told["attention_mask"][row, :size] = one.attention_mask
+            told["token_type_ids"][row, :size] = one.type_ids
+        logits = self._session.run(None, {name: told[name] for name in self._inputs & told.keys()})[0].astype(float)
         powers = numpy.exp(logits - logits.max(axis=1, keepdims=True))
         return [self._said(row) for row in (powers / powers.sum(axis=1, keepdims=True)).tolist()]
 
@@ -73,6 +92,42 @@ class ModelSentiment:
             by_label[label] += share
         best = max(by_label, key=lambda label: by_label[label])
         return AspectSentiment(label=best, score=round(by_label[POSITIVE] - by_label[NEGATIVE], 4))
+
+
+def open_session(model: bytes) -> OnnxSession:
+    """A session on one thread: processes are the unit of parallel work here, and threads of its own would fight."""
+    runtime = _library("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session: OnnxSession = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise CallerError(f"SMAP_SENTIMENT_MODEL: the model cannot be used: {error}", _LAYOUT) from error
+    return session
+
+
+def _clauses(draft: Draft) -> dict[str, str]:
+    """What is said around each aspect."""
+    clauses: dict[str, dict[str, None]] = {}
+    for aspect, number, index in draft.aspect_places:
+        sentence = draft.sentences[number]
+        start, end, _ = next(clause for clause in sentence.clauses if index < clause[1])
+        clauses.setdefault(aspect, {})[" ".join(sentence.words[start:end])] = None
+    return {aspect: " ".join(said) for aspect, said in clauses.items()}
+
+
+def _runs(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Places of texts of these sizes that are run together, shortest first, because all are padded to the longest."""
+    places: list[int] = []
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if places and (len(places) + 1) * sizes[place] > RUN_TOKENS_MAX:
+            yield places
+            places = []
+        places.append(place)
+    if places:
+        yield places
 
 
 def _library(name: str) -> Any:
@@ -105,17 +160,4 @@ def _tokenizer(tokenizers: Any, described: bytes) -> Any:
         # The library raises plain exceptions for everything it cannot read.
         raise CallerError(f"SMAP_SENTIMENT_MODEL: tokenizer.json cannot be used: {error}", _LAYOUT) from error
     made.enable_truncation(TOKENS_MAX)
-    made.enable_padding()
     return made
-
-
-def _session(runtime: Any, model: bytes) -> Any:
-    options = runtime.SessionOptions()
-    # Processes are the unit of parallel work here; a session with threads of its own would fight with the others.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise CallerError(f"SMAP_SENTIMENT_MODEL: the model cannot be used: {error}", _LAYOUT) from error

@@ -11,6 +11,7 @@ from headrace_smap.analytics.modules.drafts import (
     NEGATIVE,
     NEUTRAL,
     POSITIVE,
+    BatchModule,
     Draft,
     Module,
     Sentence,
@@ -37,7 +38,7 @@ def labelled(score: float) -> str:
     return NEGATIVE if score <= -LABEL_FROM else NEUTRAL
 
 
-def sentiment(options: ModuleOptions) -> Module:
+def sentiment(options: ModuleOptions) -> Module | BatchModule:
     """A model if one is named, rules otherwise."""
     if options.sentiment_model is None:
         return Sentiment(options)
