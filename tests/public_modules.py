@@ -7,6 +7,7 @@ PUBLIC = {
     "headrace.commands",
     "headrace.errors",
     "headrace.http",
+    "headrace.pages",
     "headrace.ports",
     "headrace.schedules",
     "headrace.services",

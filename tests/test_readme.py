@@ -13,7 +13,14 @@ import pytest
 from pages import ROOT, Command, Reader, block
 from public_modules import PUBLIC
 
-PAGES = ("docs/flows.md", "docs/operations.md", "docs/effects.md", "docs/schedules.md", "docs/choreography.md")
+PAGES = (
+    "docs/flows.md",
+    "docs/operations.md",
+    "docs/effects.md",
+    "docs/schedules.md",
+    "docs/choreography.md",
+    "docs/pages.md",
+)
 WITH_SERVERS = (
     "docs/postgres.md",
     "docs/rabbitmq.md",

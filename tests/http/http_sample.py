@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from headrace.http import EventStream, Options, StreamEvent, application, last_event_id, page, seed_of
+from headrace.http import EventStream, Options, StreamEvent, application, last_event_id, seed_of
+from headrace.pages import Document, response
 
 KEY = "k" * 32
 LOCAL = "http://127.0.0.1"
@@ -97,7 +98,8 @@ class Sample:
 
         @pages.get("/")
         async def front() -> Response:
-            return page("<!doctype html><style>p{color:red}</style><script>let a = 1</script><p>hello")
+            html = "<!doctype html><style>p{color:red}</style><script>let a = 1</script><p>hello"
+            return response(Document.bundled(html))
 
         return [router, pages]
 

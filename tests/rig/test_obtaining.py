@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -29,7 +30,7 @@ GET = """
 import os, sys
 from pathlib import Path
 from headrace.core.errors import HeadraceError
-from headrace.testing.rig.needs import DebianPackage, GoFile, GoProgram
+from headrace.testing.rig.needs import DebianPackage, GoFile, GoProgram, WheelFile
 from headrace.testing.rig.obtaining import get
 if os.environ.get("AS") and os.geteuid() == 0:
     os.setgroups([])
@@ -155,6 +156,26 @@ def test_a_file_of_a_module_is_kept_only_if_the_checksum_is_right(cache: Path, c
     assert get(cache, f"[{words(checksum)}]").endswith("\n1\n")
     assert (cache / "words-1.0.0" / "words.txt").read_text() == "in the beginning\n"
     assert get(cache, f"[{words(checksum)}]") == "0\n"
+
+
+def test_a_file_of_a_wheel_is_kept_only_if_the_checksum_is_right(cache: Path) -> None:
+    wheel = cache.parent / "words-1.0.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("words/words.txt", "in the beginning\n")
+        archive.writestr("words-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: words\nVersion: 1.0.0\n")
+        archive.writestr(
+            "words-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("words-1.0.0.dist-info/RECORD", "")
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(cache.parent)}
+    right = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    need = "[WheelFile('words', '1.0.0', 'words==1.0.0', 'words/words.txt', {!r})]"
+    said = get(cache, need.format("0" * 64), **pip)
+    assert "pip could not fetch words==1.0.0" in said
+    assert folders(cache) == []
+    assert get(cache, need.format(right), **pip).endswith("\n1\n")
+    assert (cache / "words-1.0.0" / "words.txt").read_text() == "in the beginning\n"
+    assert get(cache, need.format(right), **pip) == "0\n"
 
 
 def test_what_was_damaged_is_noticed_and_made_again(cache: Path, checksum: str) -> None:

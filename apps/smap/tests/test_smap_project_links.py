@@ -10,14 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from smap_browser import Browser
+from browser import Browser, chromium_path
 from smap_office import Office, open_office
 from waiting import eventually
 
 from headrace.errors import CallerError
 from headrace.http import Options, application, serving
-from headrace.testing.rig.catalogue import TOOLS
-from headrace.testing.rig.obtaining import obtain
 from headrace_smap.count.accountant import ItemEnd
 from headrace_smap.frame import FRAME
 from headrace_smap.project.front import front_routes
@@ -108,8 +106,7 @@ async def cancelled_with_an_error(office: Office) -> None:
 
 @pytest.mark.parametrize("reports", [True, False])
 async def test_the_page_offers_what_can_be_done(reports: bool, tmp_path: Path, embedded: SmapSettings) -> None:
-    obtain(["chromium"])
-    chromium = str(TOOLS["chromium"].found())
+    chromium = chromium_path()
     async with open_office(with_reports(embedded) if reports else embedded) as office:
         routers = [front_routes(), *project_routes(office.desk)]
         done = await office.make(name="done")

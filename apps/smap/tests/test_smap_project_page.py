@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smap_browser import Browser
+from browser import Browser, chromium_path
 from smap_office import Office, open_office
 from waiting import eventually
 
-from headrace.http import Options, application, page, serving
-from headrace.testing.rig.catalogue import TOOLS
-from headrace.testing.rig.obtaining import obtain
+from headrace.http import Options, application, serving
+from headrace.pages import Document, response
 from headrace_smap.count.progress_routes import progress_routes
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.routes import project_routes
@@ -34,10 +33,7 @@ document.querySelector("form button").click();
 
 @pytest.fixture(scope="module")
 def chromium() -> str:
-    obtain(["chromium"])
-    found = TOOLS["chromium"].found()
-    assert found is not None
-    return str(found)
+    return chromium_path()
 
 
 @asynccontextmanager
@@ -46,7 +42,8 @@ async def served(office: Office) -> AsyncIterator[str]:
 
     @routers[0].get("/foreign")
     async def foreign() -> Any:
-        return page("<!doctype html><p style='color: red' onclick='x()'>a</p><script>let a = 1</script>")
+        html = "<!doctype html><p style='color: red' onclick='x()'>a</p><script>let a = 1</script>"
+        return response(Document.bundled(html))
 
     async with serving(application(Options("project"), routers)) as address:
         yield address.url

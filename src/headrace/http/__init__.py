@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from headrace.http.options import Check as Check
     from headrace.http.options import Limits as Limits
     from headrace.http.options import Options as Options
-    from headrace.http.pages import page as page
     from headrace.http.problems import Problem as Problem
     from headrace.http.server import Served as Served
     from headrace.http.server import serving as serving
@@ -51,7 +50,6 @@ _NAMES = {
     "http.asgi_application": ("application",),
     "http.idempotency": ("IdempotencyStore", "MemoryIdempotency", "seed_of"),
     "http.options": ("Check", "Limits", "Options"),
-    "http.pages": ("page",),
     "http.cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
     "http.problems": ("Problem",),
     "http.server": ("Served", "serving"),

@@ -6,6 +6,7 @@ counted before it is used, so that a copy that lost files is made anew.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -44,6 +45,13 @@ def census(folder: Path) -> str:
         (Path(parent) / file).lstat().st_size for parent, _, files in os.walk(folder) for file in files if file != COUNT
     ]
     return f"{len(sizes)} files, {sum(sizes)} bytes\n"
+
+
+def keep_digest(folder: Path, file: str) -> None:
+    """Write the checksum of a file beside it, for whoever uses it later."""
+    with (folder / file).open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    (folder / f"{file}.sha256").write_text(f"{digest}  {file}\n")
 
 
 def _is_whole(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from headrace.core.errors import NotFound
-from headrace.testing.rig.needs import DebianPackage, GoFile, Need
+from headrace.testing.rig.needs import DebianPackage, GoFile, Need, WheelFile
 from headrace.testing.rig.server import Server
 
 SERVERS = {
@@ -21,6 +21,14 @@ TOOLS: dict[str, Need] = {
     "chromium": DebianPackage("chromium", "", "chromium"),
     "strace": DebianPackage("strace", "6.1", "strace"),
     "libfaketime": DebianPackage("libfaketime", "0.9.10", "/usr/lib/*/faketime/libfaketime.so.1"),
+    # Looks for what keeps people out of a page. The wheel is for another browser's driver; of it we need one file.
+    "axe-core": WheelFile(
+        "axe-core",
+        "4.12.1",
+        "axe-playwright-python==0.1.8",
+        "axe_playwright_python/axe.min.js",
+        "fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8",
+    ),
     "compose-schema": GoFile(
         "compose-schema",
         "2.16.2",

@@ -6,7 +6,6 @@ thrown away after use, as are the modules and the build cache: they are many tim
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from signal import SIGKILL
 
 from headrace.core.errors import OperatorError
 from headrace.testing.rig import places, spawning
-from headrace.testing.rig.cached import cached
+from headrace.testing.rig.cached import cached, keep_digest
 from headrace.testing.rig.needs import CachedFile, GoFile, GoProgram, numbers
 from headrace.testing.rig.spawning import Launch
 from headrace.testing.rig.turns import Tell, turn
@@ -104,9 +103,7 @@ def _fill(need: CachedFile, go: Path, workshop: Path, folder: Path) -> None:
         _build(need, go, workshop, folder)
     elif isinstance(need, GoFile):
         _fetch(need, go, workshop, folder)
-    with (folder / need.file).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    (folder / f"{need.file}.sha256").write_text(f"{digest}  {need.file}\n")
+    keep_digest(folder, need.file)
 
 
 def _build(need: GoProgram, go: Path, workshop: Path, folder: Path) -> None:

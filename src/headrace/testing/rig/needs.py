@@ -197,6 +197,19 @@ class GoFile(CachedFile):
         return Path(self.member).name
 
 
+@dataclass(frozen=True, slots=True)
+class WheelFile(CachedFile):
+    """One file out of a wheel that is not installed: `wheel` is the requirement, `checksum` the wheel's SHA-256."""
+
+    wheel: str
+    member: str
+    checksum: str
+
+    @property
+    def file(self) -> str:
+        return Path(self.member).name
+
+
 def install_line(packages: list[str]) -> str:
     return f"sudo apt-get install -y --no-install-recommends {' '.join(packages)}"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from signal import SIGTERM
 
 from headrace.core.errors import HeadraceError, OperatorError
-from headrace.testing.rig import golang, packages, spawning
+from headrace.testing.rig import golang, packages, spawning, wheel_files
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
-from headrace.testing.rig.needs import CachedFile, DebianPackage, Need, PythonWheel
+from headrace.testing.rig.needs import CachedFile, DebianPackage, Need, PythonWheel, WheelFile
 from headrace.testing.rig.spawning import Launch
 from headrace.testing.rig.turns import Tell
 
@@ -56,13 +56,16 @@ def say(line: str) -> None:
 def _work(missing: Sequence[Need], tell: Tell) -> dict[str, Callable[[], None]]:
     """What there is to do, by who does it: each can go on without the others."""
     debian = [need for need in missing if isinstance(need, DebianPackage)]
-    made = [need for need in missing if isinstance(need, CachedFile)]
+    files = [need for need in missing if isinstance(need, WheelFile)]
+    made = [need for need in missing if isinstance(need, CachedFile) and not isinstance(need, WheelFile)]
     wheels = [need for need in missing if isinstance(need, PythonWheel)]
     work: dict[str, Callable[[], None]] = {}
     if debian:
         work["apt-get"] = lambda: packages.install(debian, tell)
     if made:
         work["go"] = lambda: golang.make(made, tell)
+    if files:
+        work["pip download"] = lambda: wheel_files.fetch(files, tell)
     if wheels:
         work["pip"] = lambda: _install_wheels(wheels, tell)
     return work

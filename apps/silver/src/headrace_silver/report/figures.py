@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import date
 from html import escape
 
+from headrace.pages import Html
 from headrace_silver.quality.values import (
     CELL_WORDS,
     MISSING,
@@ -23,12 +24,6 @@ from headrace_silver.report.text import counted, runs, span_text
 # So many marks have a text of their own under the pointer; a page with more says it per row only.
 TITLES_MAX = 15_000
 _SHAPES = {MISSING: (0, 10), REVISED: (5, 5), WARNED: (0, 5)}
-
-
-class Html(str):
-    """Text that is markup already; everything else is escaped."""
-
-    __slots__ = ()
 
 
 class Figure(Html):

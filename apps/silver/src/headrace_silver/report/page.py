@@ -15,9 +15,10 @@ from importlib import resources
 from itertools import chain, groupby, islice
 from pathlib import Path
 
+from headrace.pages import Html
 from headrace_silver.quality.values import CELL_WORDS, Quality, SymbolQuality
 from headrace_silver.records.rules import RULES
-from headrace_silver.report.figures import Figure, Html, Strips, bars, months
+from headrace_silver.report.figures import Figure, Strips, bars, months
 from headrace_silver.report.text import (
     binned,
     counted,

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from headrace.errors import NotFound
-from headrace.http import page
+from headrace.pages import Document, response
 from headrace_smap.count.progress_routes import ProjectName
 from headrace_smap.count.truth import look
 from headrace_smap.insight.report_content import ProjectReport, gather
@@ -30,11 +30,12 @@ def report_routes(parts: SmapParts) -> list[APIRouter]:
 
     @pages.get("/")
     async def projects() -> Response:
-        return page(list_page(await parts.database.rows("report_list", room=PROJECTS_SHOWN)))
+        rows = await parts.database.rows("report_list", room=PROJECTS_SHOWN)
+        return response(Document.bundled(list_page(rows)))
 
     @pages.get("/projects/{project}/report")
     async def report(project: ProjectName) -> Response:
-        return page(report_page(await found(project)))
+        return response(Document.bundled(report_page(await found(project))))
 
     @data.get("/projects/{project}/report.json")
     async def report_json(project: ProjectName) -> dict[str, Any]:

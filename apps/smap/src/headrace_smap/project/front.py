@@ -8,7 +8,7 @@ from importlib import resources
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from headrace.http import page
+from headrace.pages import Document, response
 
 
 def front_routes() -> APIRouter:
@@ -17,11 +17,11 @@ def front_routes() -> APIRouter:
 
     @router.get("/")
     async def front() -> Response:
-        return page(_document())
+        return response(_document())
 
     return router
 
 
 @cache
-def _document() -> str:
-    return (resources.files(__package__) / "front.html").read_text("utf-8")
+def _document() -> Document:
+    return Document.bundled((resources.files(__package__) / "front.html").read_text("utf-8"))
