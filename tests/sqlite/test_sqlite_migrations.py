@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from headrace.adapters.sqlite import schema
 from headrace.adapters.sqlite.migrations import APPLICATION_ID, migrate_up
 from headrace.adapters.sqlite.statements import migrations
 from headrace.adapters.sqlite.store import SqliteStore
@@ -58,6 +59,15 @@ async def test_letters_of_lost_workers_get_the_rule_that_is_documented(tmp_path:
     store = await SqliteStore.open(str(tmp_path / "store.db"))
     assert [letter.seq for letter in await store.dead(DeadFilter(rule="worker_lost"))] == [2]
     await store.close()
+
+
+async def test_the_migrations_as_text_make_the_same_store(tmp_path: Path) -> None:
+    path = str(tmp_path / "store.db")
+    connection = apsw.Connection(path)
+    connection.execute("\n".join(f"-- {name}\n{text}" for name, text in schema.text()))
+    connection.close()
+    assert (await schema.versions(path)).current
+    assert await schema.up(path) == []
 
 
 def _make(connection: apsw.Connection, version: int) -> None:

@@ -8,7 +8,7 @@ import apsw
 
 from headrace.adapters.sqlite import guard
 from headrace.adapters.sqlite.connections import MEMORY, translated
-from headrace.adapters.sqlite.migrations import migrate_up, schema_newest, schema_of
+from headrace.adapters.sqlite.migrations import APPLICATION_ID, migrate_up, schema_newest, schema_of
 from headrace.adapters.sqlite.statements import migrations
 from headrace.core.schema_versions import SchemaVersions
 
@@ -23,8 +23,12 @@ async def versions(location: str) -> SchemaVersions:
 
 
 def text() -> list[tuple[str, str]]:
-    """Names and statements of all migrations, in order."""
-    return [(f"{number:04d}_{name}", statements) for number, name, statements in migrations()]
+    """Names and statements of all migrations, in order, beginning with what says that the file is one of ours."""
+    begin = ("begin", f"PRAGMA application_id = {APPLICATION_ID};")
+    return [
+        begin,
+        *((f"{number:04d}_{name}", f"{made}PRAGMA user_version = {number};") for number, name, made in migrations()),
+    ]
 
 
 def _up(location: str) -> list[str]:
