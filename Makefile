@@ -19,7 +19,8 @@ simulate:
 # Hours on two cores: the proofs of ./test at their full size.
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
-	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q tests/kills apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
+	HEADRACE_TORTURE=67 $(PYTHON) -m pytest -q tests/kills
+	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
 	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q apps/smap tests/rabbitmq
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 

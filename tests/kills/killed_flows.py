@@ -32,14 +32,18 @@ LONG = Flow("long")
 TICKING = Flow("ticking")
 
 
-@cache
-def effects() -> apsw.Connection:
-    """Opened once per process, in the file the test names."""
-    connection = apsw.Connection(os.environ["KILLS_EFFECTS"])
+def open_effects(file: str) -> apsw.Connection:
+    connection = apsw.Connection(file)
     connection.set_busy_timeout(BUSY_MS)
     connection.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = off")
     connection.execute("CREATE TABLE IF NOT EXISTS attempt (key TEXT, fence INTEGER, pid INTEGER)")
     return connection
+
+
+@cache
+def effects() -> apsw.Connection:
+    """Opened once per process, in the file the test names."""
+    return open_effects(os.environ["KILLS_EFFECTS"])
 
 
 def note_attempt(context: Context) -> None:

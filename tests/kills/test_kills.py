@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 import apsw
 import killed_flows
+import pytest
 from killed_flows import HOLD_S, Crew
 from waiting import eventually
 
@@ -27,12 +29,12 @@ from headrace.testing.witness import Witness
 T = TypeVar("T")
 # `make torture` asks for many times as much.
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
-KILLS = 50 * TIMES
-FREEZES = 3 * TIMES
-STOPS = 5 * TIMES
+KILLS = 15 * TIMES
+FREEZES = TIMES
+STOPS = 2 * TIMES
 ROOTS = 25
 JOB_S_MAX = 90.0
-PATIENCE = 200
+STORE_S_MAX = 30.0
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Siege:
     chance: Random
     witness: Witness
     jobs: list[str]
+    effects: apsw.Connection
 
     async def keep_busy(self) -> None:
         """Submit another job when the last one has ended, and look at the account of it."""
@@ -72,12 +75,30 @@ class Siege:
         return ready
 
     async def freeze(self) -> None:
-        """SIGSTOP past the hold, then let it go on as if nothing had happened."""
+        """SIGSTOP past the hold, then let it go on as if nothing had happened: it finds work again."""
         index = await self.someone_at_work()
+        pid = self.workers.children[index].pid
         self.workers.freeze(index)
+        before = self.attempts(pid)
         await asyncio.sleep(2.5 * HOLD_S)
         self.workers.thaw(index)
-        await asyncio.sleep(0.2)
+
+        async def goes_on() -> bool:
+            await self.keep_busy()
+            return self.attempts(pid) > before
+
+        await eventually(goes_on, "the thawed worker begins an item", JOB_S_MAX)
+
+    def attempts(self, pid: int) -> int:
+        return int(self.effects.execute("SELECT count(*) FROM attempt WHERE pid = ?", (pid,)).fetchall()[0][0])
+
+    async def stop_the_server(self, server: PostgresServer) -> None:
+        """Spread over the kills."""
+        for number in range(STOPS):
+            due = KILLS * (number + 1) // (STOPS + 1)
+            await eventually(lambda due=due: self.workers.deaths >= due, f"{due} kills", JOB_S_MAX * KILLS)
+            server.stop("immediate")
+            server.start()
 
     async def end(self) -> None:
         for job in self.jobs:
@@ -90,21 +111,21 @@ class Siege:
 
 async def surely(call: Callable[..., Awaitable[T]], *values: object) -> T:
     """The same call again while the store is away."""
-    for _ in range(PATIENCE):
-        try:
-            return await call(*values)
-        except (TryAgain, Unreachable):
-            await asyncio.sleep(0.1)
-    return await call(*values)
+
+    async def answered() -> tuple[T] | None:
+        with suppress(TryAgain, Unreachable):
+            return (await call(*values),)
+        return None
+
+    return (await eventually(answered, "the store answers", STORE_S_MAX))[0]
 
 
-async def prove(engine: Engine, jobs: list[str], effects: Path) -> None:
+async def prove(engine: Engine, jobs: list[str], effects: apsw.Connection) -> None:
     """Everything that must be true of the account and of the effects, whatever happened."""
-    file = apsw.Connection(str(effects))
-    ledger = apsw.Connection(f"{effects}-sink")
+    ledger = apsw.Connection(f"{effects.filename}-sink")
     applied = Counter(dict(ledger.execute("SELECT key, count(*) FROM applied GROUP BY key").fetchall()))
     assert set(applied.values()) == {1}
-    attempts, processes = file.execute("SELECT count(*), count(DISTINCT pid) FROM attempt").fetchall()[0]
+    attempts, processes = effects.execute("SELECT count(*), count(DISTINCT pid) FROM attempt").fetchall()[0]
     print(f"{len(jobs)} jobs, {len(applied)} effects, {attempts} attempts in {processes} processes")
     # Kills that hit nobody at work would prove nothing.
     assert processes > KILLS / 2
@@ -135,28 +156,28 @@ async def _items(engine: Engine, job: str, stage: str) -> dict[int, str]:
     return found
 
 
-async def test_kill_9_and_freezing_over_sqlite(sqlite_url: str, crew: Crew, tmp_path: Path) -> None:
+@pytest.fixture
+def effects(tmp_path: Path) -> Iterator[apsw.Connection]:
+    """What the worker processes note of their attempts."""
+    with closing(killed_flows.open_effects(str(tmp_path / "effects.db"))) as connection:
+        yield connection
+
+
+async def test_kill_9_and_freezing_over_sqlite(sqlite_url: str, crew: Crew, effects: apsw.Connection) -> None:
     async with connect(sqlite_url) as engine:
-        siege = Siege(engine, crew(sqlite_url, "FAN_OUT", 3), Random(1), Witness(), [])
+        siege = Siege(engine, crew(sqlite_url, "FAN_OUT", 3), Random(1), Witness(), [], effects)
         await siege.kill_and_freeze()
         await siege.end()
         assert siege.workers.deaths >= KILLS
-        await prove(engine, siege.jobs, tmp_path / "effects.db")
+        await prove(engine, siege.jobs, effects)
 
 
 async def test_kill_9_and_a_stopping_server_over_postgres(
-    postgres_server: PostgresServer, postgres_url: str, crew: Crew, tmp_path: Path
+    postgres_server: PostgresServer, postgres_url: str, crew: Crew, effects: apsw.Connection
 ) -> None:
     async with connect(postgres_url) as engine:
-        siege = Siege(engine, crew(postgres_url, "FAN_OUT", 3), Random(2), Witness(), [])
-
-        async def stop_the_server() -> None:
-            for _ in range(STOPS):
-                await asyncio.sleep(2.0)
-                postgres_server.stop("immediate")
-                postgres_server.start()
-
-        await asyncio.gather(siege.kill_and_freeze(), stop_the_server())
+        siege = Siege(engine, crew(postgres_url, "FAN_OUT", 3), Random(2), Witness(), [], effects)
+        await asyncio.gather(siege.kill_and_freeze(), siege.stop_the_server(postgres_server))
         await siege.end()
         assert siege.workers.deaths >= KILLS
-        await prove(engine, siege.jobs, tmp_path / "effects.db")
+        await prove(engine, siege.jobs, effects)

@@ -17,7 +17,7 @@ from headrace import Engine, JobState, connect
 from headrace.ports import JobFilter
 
 # `make torture` asks for many times as much.
-KILLS = 8 * int(os.environ.get("HEADRACE_TORTURE", "1"))
+KILLS = 5 * int(os.environ.get("HEADRACE_TORTURE", "1"))
 FIRE_S = 0.08
 
 
