@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from headrace.testing.rig.catalogue import TOOLS
-from headrace.testing.rig.obtaining import obtain
+from headrace.testing.rig.installation import obtain
 
 ANSWER_S_MAX = 60.0
 # The browser expects its pipe as the files 3 and 4.

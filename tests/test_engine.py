@@ -18,7 +18,7 @@ from headrace.core.errors import CallerError, SchemaMismatch, Unknown
 from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.runtime.engine import Engine
 from headrace.runtime.seams import Seams
-from headrace.runtime.submitting import UPLOAD_BYTES
+from headrace.runtime.submission import UPLOAD_BYTES
 from headrace.wiring import open_store
 
 

@@ -27,7 +27,7 @@ from headrace.ports.sink import Sink
 from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
 from headrace.runtime.seams import Seams
-from headrace.runtime.submitting import SubmitOptions, submission
+from headrace.runtime.submission import SubmitOptions, submission
 from headrace.tables.statements import Statements
 
 MEMORY = ":memory:"

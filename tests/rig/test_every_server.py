@@ -24,7 +24,7 @@ from server_clients import CLIENT_S_MAX, REQUESTS, SETTINGS, request_of
 from waiting import until
 
 from headrace.core.errors import CallerError
-from headrace.testing.rig import spawning
+from headrace.testing.rig import children
 from headrace.testing.rig.catalogue import SERVERS, server_class
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.redis import RedisServer
@@ -70,11 +70,11 @@ def each() -> Iterator[dict[str, Started]]:
 
 def members_of(server: Server) -> dict[int, int]:
     """The processes of a server, each with the moment it was started: a pid alone may be given to another."""
-    return spawning.identities(spawning.family(server.pid))
+    return children.identities(children.family(server.pid))
 
 
 def await_gone(members: dict[int, int]) -> None:
-    until(lambda: not spawning.alive_of(members), lambda: f"{spawning.alive_of(members)} are gone", ORPHAN_S_MAX)
+    until(lambda: not children.alive_of(members), lambda: f"{children.alive_of(members)} are gone", ORPHAN_S_MAX)
 
 
 def note_of(home: Path) -> Path:
@@ -114,7 +114,7 @@ async def test_a_server_is_started_frozen_killed_and_stopped(name: str, each: di
 
     server.kill()
     assert not server.running
-    assert spawning.alive_of(members) == [], "a kill takes the whole family"
+    assert children.alive_of(members) == [], "a kill takes the whole family"
     chosen = SETTINGS[name]
     server.start(chosen.settings)
     assert (server.url, server.port, server.home) == (url, port, home), "it comes back where it was"
@@ -126,7 +126,7 @@ async def test_a_server_is_started_frozen_killed_and_stopped(name: str, each: di
     before = time.monotonic()
     server.stop()
     assert time.monotonic() - before < STOP_S_MAX / 2, "it can be stopped while it is frozen"
-    assert spawning.alive_of(members) == [], "it leaves no process"
+    assert children.alive_of(members) == [], "it leaves no process"
     assert home.exists(), "its data stays until it is removed"
     server.remove()
     assert not home.exists()
@@ -143,7 +143,7 @@ def test_all_together_use_less_than_a_gigabyte(each: dict[str, Started]) -> None
 
 KILLED_RUN = """
     import json, sys, threading
-    from headrace.testing.rig import spawning
+    from headrace.testing.rig import children
     from headrace.testing.rig.catalogue import server_class
 
     servers = [server_class(name)() for name in sys.argv[1:]]
@@ -152,7 +152,7 @@ KILLED_RUN = """
         thread.start()
     for thread in threads:
         thread.join()
-    told = [spawning.identities(spawning.family(server.pid)) for server in servers]
+    told = [children.identities(children.family(server.pid)) for server in servers]
     print(json.dumps(told), flush=True)
     sys.stdin.read()
 """
@@ -213,7 +213,7 @@ def test_a_kill_takes_what_the_server_has_started_since() -> None:
     with RedisServer({"rdb-key-save-delay": "20000000"}) as server:
         members = members_while_rewriting(server)
         server.kill()
-        assert spawning.alive_of(members) == []
+        assert children.alive_of(members) == []
 
 
 def test_a_start_ends_what_the_server_had_started_before_it_died_by_itself() -> None:
@@ -221,9 +221,9 @@ def test_a_start_ends_what_the_server_had_started_before_it_died_by_itself() -> 
         members = members_while_rewriting(server)
         server.pause()
         kill_the_parent(server)
-        assert len(spawning.alive_of(members)) == 1
+        assert len(children.alive_of(members)) == 1
         server.start()
-        assert spawning.alive_of(members) == []
+        assert children.alive_of(members) == []
 
 
 def test_a_server_that_died_by_itself_is_started_again_without_the_rest_of_it() -> None:
@@ -233,9 +233,9 @@ def test_a_server_that_died_by_itself_is_started_again_without_the_rest_of_it() 
         # Its children are frozen: they cannot follow their parent, and hold the shared memory.
         server.pause()
         kill_the_parent(server)
-        assert len(spawning.alive_of(members)) > 2
+        assert len(children.alive_of(members)) > 2
         server.start()
-        assert spawning.alive_of(members) == []
+        assert children.alive_of(members) == []
         assert server.query("SELECT 1") == [(1,)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from headrace.testing.rig.spawning import started_at
+from headrace.testing.rig.children import started_at
 
 HERE = Path(__file__).parent
 RUN_S_MAX = 120.0

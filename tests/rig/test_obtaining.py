@@ -31,7 +31,7 @@ import os, sys
 from pathlib import Path
 from headrace.core.errors import HeadraceError
 from headrace.testing.rig.needs import DebianPackage, GoFile, GoProgram, WheelFile
-from headrace.testing.rig.obtaining import get
+from headrace.testing.rig.installation import get
 if os.environ.get("AS") and os.geteuid() == 0:
     os.setgroups([])
     os.setgid(int(os.environ["AS"]))
@@ -43,7 +43,7 @@ except HeadraceError as error:
 """
 OBTAIN = """
 import time
-from headrace.testing.rig.obtaining import obtain
+from headrace.testing.rig.installation import obtain
 since = time.monotonic()
 print(obtain(), time.monotonic() - since)
 """

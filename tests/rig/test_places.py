@@ -19,22 +19,22 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig import spawning
+from headrace.testing.rig import children
+from headrace.testing.rig.children import Launch
 from headrace.testing.rig.places import LOGS_MAX
-from headrace.testing.rig.spawning import Launch
 
 RUN_S_MAX = 60.0
 CLEAN = "from headrace.testing.rig import places; print(places.clean())"
 # A frozen server cannot hear that its run has died; nor can one be found by a note that names nobody.
 FREEZE = """
 import json, sys
-from headrace.testing.rig import places, spawning
+from headrace.testing.rig import places, children
 from headrace.testing.rig.redis import RedisServer
 server = RedisServer().start()
 server.pause()
 if "unnoted" in sys.argv:
     places.note(server.home, [])
-print(json.dumps(spawning.identities([server.pid])), flush=True)
+print(json.dumps(children.identities([server.pid])), flush=True)
 sys.stdin.read()
 """
 MAKE_HOMES = """
@@ -116,12 +116,12 @@ def kill(run: subprocess.Popen[str]) -> None:
 def test_what_a_killed_run_left_goes_with_the_next_and_not_before(machine: Machine, words: tuple[str, ...]) -> None:
     run, frozen = start_frozen(machine, *words)
     assert machine.told_by(CLEAN) == "0", "a living run is left alone"
-    assert list(frozen) == spawning.alive_of(frozen)
+    assert list(frozen) == children.alive_of(frozen)
     kill(run)
-    assert list(frozen) == spawning.alive_of(frozen)
+    assert list(frozen) == children.alive_of(frozen)
     assert len(machine.left) == 2
     assert machine.told_by(CLEAN) == "1"
-    assert spawning.alive_of(frozen) == []
+    assert children.alive_of(frozen) == []
     assert machine.left == []
 
 
@@ -131,16 +131,16 @@ def test_what_belongs_to_another_container_is_left_alone(machine: Machine) -> No
     ours = json.loads(machine.note().read_text())["among"]
     machine.change_note(among="pid:[1]")
     assert machine.told_by(CLEAN) == "0"
-    assert list(frozen) == spawning.alive_of(frozen)
+    assert list(frozen) == children.alive_of(frozen)
     machine.change_note(among=ours)
     assert machine.told_by(CLEAN) == "1"
-    assert spawning.alive_of(frozen) == []
+    assert children.alive_of(frozen) == []
 
 
 def test_a_pid_that_was_given_to_somebody_else_protects_and_condemns_nobody(machine: Machine) -> None:
     with machine.start("import sys; sys.stdin.read()") as bystander:
         home = Path(machine.told_by('from headrace.testing.rig import places; print(places.new_home("redis", None))'))
-        before = (spawning.started_at(bystander.pid) or 0) - 1
+        before = (children.started_at(bystander.pid) or 0) - 1
         machine.change_note(run=bystander.pid, since=before, living={bystander.pid: before})
         assert home.exists()
         assert machine.told_by(CLEAN) == "1"
@@ -176,14 +176,14 @@ def test_of_the_logs_that_were_kept_the_oldest_go(machine: Machine) -> None:
 
 TELL_COMMAND = """
 import json, pathlib, sys
-from headrace.testing.rig.spawning import Launch, command_line
+from headrace.testing.rig.children import Launch, command_line
 print(json.dumps(command_line(Launch(["touch", sys.argv[1]], {}, pathlib.Path("/")))))
 """
 
 
 def test_a_child_whose_parent_has_died_before_it_asked_to_hear_of_it_does_not_run(machine: Machine) -> None:
     orphan, child = machine.temporary / "orphan", machine.temporary / "child"
-    spawning.run(Launch(["touch", str(child)], os.environ, machine.temporary))
+    children.run(Launch(["touch", str(child)], os.environ, machine.temporary))
     assert child.exists()
     of_the_dead = json.loads(machine.told_by(TELL_COMMAND, str(orphan)))
     assert subprocess.run(of_the_dead, check=False).returncode != 0
@@ -193,7 +193,7 @@ def test_a_child_whose_parent_has_died_before_it_asked_to_hear_of_it_does_not_ru
 TRY = """
 import sys
 from headrace.core.errors import OperatorError
-from headrace.testing.rig import cached, places, spawning
+from headrace.testing.rig import cached, places, children
 try:
     exec(sys.argv[1])
 except OperatorError as error:
@@ -207,7 +207,7 @@ def test_a_place_that_does_not_do_is_named_with_what_to_do(machine: Machine) -> 
     assert machine.told_by(TRY, fill.format("/dev/null/cache")).endswith(f"'/dev/null/cache' {own}")
     assert machine.told_by(TRY, fill.format("/proc")) == f"/proc cannot be written to {own}"
     machine.temporary.chmod(0o700)
-    told = machine.told_by(TRY, "places.new_home('redis', spawning.ServerOwner(1, 1))")
+    told = machine.told_by(TRY, "places.new_home('redis', children.ServerOwner(1, 1))")
     assert told.startswith(f"{machine.temporary} is closed to the user whom the server runs as → chmod a+x")
     shutil.rmtree(machine.homes)
     machine.homes.symlink_to("/")
@@ -216,6 +216,6 @@ def test_a_place_that_does_not_do_is_named_with_what_to_do(machine: Machine) -> 
 
 def test_a_program_that_fails_or_does_not_end_is_shown(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"(?s)sh failed:.*no room"):
-        spawning.run(Launch(["sh", "-c", "echo no room >&2; exit 1"], os.environ, tmp_path))
+        children.run(Launch(["sh", "-c", "echo no room >&2; exit 1"], os.environ, tmp_path))
     with pytest.raises(OperatorError, match=r"sleep did not end within 0\.1 s"):
-        spawning.run(Launch(["sleep", "60"], os.environ, tmp_path), timeout_s=0.1)
+        children.run(Launch(["sleep", "60"], os.environ, tmp_path), timeout_s=0.1)

@@ -17,7 +17,7 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity
 from waiting import eventually, until
 
-from headrace.testing.rig import spawning
+from headrace.testing.rig import children
 from headrace.testing.rig.rabbitmq import Queue, RabbitServer
 from headrace.testing.rig.rabbitmq_cluster import RabbitCluster
 
@@ -117,7 +117,7 @@ def listening_of(pids: list[int]) -> set[str]:
 
 
 def test_a_node_listens_on_loopback_only_and_is_small(rabbitmq_server: RabbitServer, rabbitmq_vhost: str) -> None:
-    members = spawning.family(rabbitmq_server.pid)
+    members = children.family(rabbitmq_server.pid)
     programs = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in members}
     assert {"beam.smp", "epmd", "erl_child_setup"} <= programs
     assert listening_of(members) == {"0100007F", "00000000000000000000000001000000"}
@@ -138,13 +138,13 @@ def test_a_run_that_is_killed_while_a_node_starts_leaves_no_erlang() -> None:
             lambda: f"{programs_of(run.pid)} are all of {wanted}",
             SEEN_S_MAX,
         )
-        members = spawning.identities(spawning.family(run.pid)[1:])
+        members = children.identities(children.family(run.pid)[1:])
         run.send_signal(signal.SIGKILL)
-    until(lambda: not spawning.alive_of(members), lambda: f"{spawning.alive_of(members)} are gone", SEEN_S_MAX)
+    until(lambda: not children.alive_of(members), lambda: f"{children.alive_of(members)} are gone", SEEN_S_MAX)
 
 
 def programs_of(pid: int) -> list[str]:
-    found = [Path(f"/proc/{member}/comm") for member in spawning.family(pid)]
+    found = [Path(f"/proc/{member}/comm") for member in children.family(pid)]
     return [path.read_text().strip() for path in found if path.exists()]
 
 

@@ -28,7 +28,7 @@ from redis.retry import Retry
 from waiting import until
 
 from headrace.testing.rig import places
-from headrace.testing.rig.spawning import family, started_at
+from headrace.testing.rig.children import family, started_at
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 NUMBERS = count(1)

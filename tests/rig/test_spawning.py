@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from headrace.testing.rig.spawning import family
+from headrace.testing.rig.children import family
 
 SHORT_LIVED = "while :; do /bin/true & /bin/true & wait; done"
 LOOK_S = 1.0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from waiting import turn
 
-from headrace.runtime.serving import beside
+from headrace.runtime.background import beside
 
 
 class Echo:

@@ -10,7 +10,7 @@ import structlog
 
 from headrace.testing.simulation import run_seed, run_seeds
 from headrace.testing.simulation.loop import Deadlock, Process, VirtualLoop
-from headrace.testing.simulation.running import silence
+from headrace.testing.simulation.seeds import silence
 
 SEEDS = 200
 SAME_TWICE = 15

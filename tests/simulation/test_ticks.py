@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.testing.simulation import run_seed
-from headrace.testing.simulation.running import silence
+from headrace.testing.simulation.seeds import silence
 
 
 def test_moments_that_a_wrong_clock_jumped_over_are_not_missed() -> None:

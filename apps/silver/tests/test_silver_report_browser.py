@@ -13,7 +13,7 @@ import pytest
 from silver_report_sample import HOSTILE, large, small
 
 from headrace.testing.rig.catalogue import TOOLS
-from headrace.testing.rig.obtaining import obtain
+from headrace.testing.rig.installation import obtain
 from headrace_silver.quality.values import Quality
 from headrace_silver.report import terminal
 

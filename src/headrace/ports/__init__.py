@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from headrace.core.jobs import Submission as Submission
     from headrace.core.jobs import Submitted as Submitted
     from headrace.core.jobs import WorkerView as WorkerView
-    from headrace.core.leasing import Lease as Lease
-    from headrace.core.leasing import Leased as Leased
+    from headrace.core.leases import Lease as Lease
+    from headrace.core.leases import Leased as Leased
     from headrace.core.ledgers import Account as Account
     from headrace.core.ledgers import AccountTally as AccountTally
     from headrace.core.ledgers import Entry as Entry
@@ -184,7 +184,7 @@ _NAMES = {
         "Submitted",
         "WorkerView",
     ),
-    "headrace.core.leasing": ("Lease", "Leased"),
+    "headrace.core.leases": ("Lease", "Leased"),
     "headrace.core.ledgers": ("Account", "AccountTally", "Entry", "Expect", "Posted", "Seal", "Settle"),
     "headrace.core.parcels": ("Parcel",),
     "headrace.core.schedules": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headrace.core.leasing import Lease, Leased
+from headrace.core.leases import Lease, Leased
 
 
 class Leases(Protocol):

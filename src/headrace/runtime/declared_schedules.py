@@ -10,7 +10,7 @@ from headrace.core.errors import CallerError, InvalidFlow, InvalidPayload
 from headrace.core.schedules import Misfire, Overlap, Schedule, check_schedule, moment_text
 from headrace.runtime.flow import Flow
 from headrace.runtime.schedule_declarations import EveryDeclaration, ScheduleOptions, check_words
-from headrace.runtime.submitting import root_of
+from headrace.runtime.submission import root_of
 from headrace.runtime.timetable import Timetable, timetable_text
 
 

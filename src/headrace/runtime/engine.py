@@ -29,6 +29,7 @@ from headrace.ports.outbox import Inbox, Outbox
 from headrace.ports.parts import Parts, StoreBus
 from headrace.ports.sink import Sink
 from headrace.ports.transactions import OpenTransactions
+from headrace.runtime.background import beside
 from headrace.runtime.codec import plain_value
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.engine_schedules import EngineSchedules
@@ -37,8 +38,7 @@ from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
 from headrace.runtime.pacing import Pauses
 from headrace.runtime.relay import BeforePublish, Relay, RelayOptions
 from headrace.runtime.seams import Seams
-from headrace.runtime.serving import beside
-from headrace.runtime.submitting import (
+from headrace.runtime.submission import (
     UPLOAD_BYTES,
     Digest,
     SubmitOptions,

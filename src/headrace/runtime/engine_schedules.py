@@ -15,7 +15,7 @@ from headrace.ports.seams import Clock
 from headrace.runtime.declared_schedules import made_schedule
 from headrace.runtime.flow import Flow
 from headrace.runtime.schedule_declarations import ScheduleOptions
-from headrace.runtime.submitting import root_of
+from headrace.runtime.submission import root_of
 
 Surely = Callable[..., Awaitable[Any]]
 

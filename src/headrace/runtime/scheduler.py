@@ -34,7 +34,7 @@ from headrace.ports.schedules import Schedules
 from headrace.runtime.declared_schedules import declared_schedules
 from headrace.runtime.flow import Flow
 from headrace.runtime.settler import Outage
-from headrace.runtime.submitting import root_of
+from headrace.runtime.submission import root_of
 from headrace.runtime.timetable import Timetable
 from headrace.runtime.yard import Yard
 

@@ -17,7 +17,7 @@ from headrace.core.jobs import Submission, Submitted
 from headrace.core.units import Row, Step, StepDone, Unit, UnitDone, check_unit
 from headrace.ports.tables import Tables
 from headrace.runtime.flow import Flow
-from headrace.runtime.submitting import SubmitOptions
+from headrace.runtime.submission import SubmitOptions
 
 Compose = Callable[..., Submission]
 _TOO_EARLY = "what a unit of work did is known when its block has ended"

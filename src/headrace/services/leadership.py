@@ -21,7 +21,7 @@ from typing import Any
 import structlog
 
 from headrace.core.errors import ClaimLost, HeadraceError, NotFound
-from headrace.core.leasing import Leased
+from headrace.core.leases import Leased
 from headrace.ports.leases import Leases
 from headrace.ports.seams import Clock
 from headrace.runtime.seams import Seams

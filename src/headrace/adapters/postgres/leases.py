@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.adapters.postgres.calls import Row, rows
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.core.errors import CallerError, NotFound
-from headrace.core.leasing import Lease, Leased
+from headrace.core.leases import Lease, Leased
 
 
 class PostgresLeases:

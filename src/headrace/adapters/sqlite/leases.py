@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.errors import CallerError, NotFound
-from headrace.core.leasing import Lease, Leased
+from headrace.core.leases import Lease, Leased
 
 
 class SqliteLeases:

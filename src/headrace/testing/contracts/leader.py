@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import CallerError
-from headrace.core.leasing import Lease, Leased
+from headrace.core.leases import Lease, Leased
 from headrace.ports.leases import Leases
 from headrace.runtime.seams import Seams
 from headrace.services.leadership import Leadership, Loop, NamedLease, Term

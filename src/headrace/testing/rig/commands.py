@@ -64,7 +64,7 @@ def up(  # noqa: PLR0913 - the parameters of a command are its options
     They stay up until `headrace rig down`, and their data is gone with it. What is missing on the machine is
     obtained first. The URLs lead through a proxy, so that `headrace rig break` can put faults on them.
     """
-    from headrace.testing.rig.obtaining import obtain
+    from headrace.testing.rig.installation import obtain
 
     session, place, wanted = of(context), KeeperPlace(name), list(dict.fromkeys(servers or ()))
     _check_names(wanted)
@@ -97,7 +97,7 @@ def down(context: typer.Context, servers: Servers = None, name: RigName = "defau
 @app.command()
 def status(context: typer.Context, env: AsVariables = False, name: RigName = "default") -> None:
     """What is up, where, and what is wrong with it on purpose."""
-    from headrace.testing.rig.listing import status_table
+    from headrace.testing.rig.reports import status_table
 
     session = of(context)
     answer = _ask(session, KeeperPlace(name), {"verb": "status"}) or {"rig": name, "keeper": None, "servers": []}
@@ -116,7 +116,7 @@ def doctor(context: typer.Context, names: Parts = None) -> int:
     Exit code 1 if something that was asked for is missing. Changes nothing.
     """
     from headrace.testing.rig.doctor import examine, surroundings
-    from headrace.testing.rig.listing import show_findings
+    from headrace.testing.rig.reports import show_findings
 
     findings = [*surroundings(), *examine(names or ())]
     complete = all(finding.fine for finding in findings)
@@ -128,7 +128,7 @@ def doctor(context: typer.Context, names: Parts = None) -> int:
 @app.command()
 def get(context: typer.Context, names: Parts = None) -> None:
     """Obtain what servers and tools need, and start nothing."""
-    from headrace.testing.rig.obtaining import obtain
+    from headrace.testing.rig.installation import obtain
 
     session = of(context)
     count = obtain(names or (), session.say)
@@ -152,7 +152,7 @@ def break_server(  # noqa: PLR0913 - the parameters of a command are its options
     On its line: latency 200ms, bandwidth 10k, reset, refuse, blackhole [requests|replies], cut-after BYTES,
     cut-before TEXT, cut-reply TEXT. On its process: kill, stop, start, restart, pause, resume. `heal` mends both.
     """
-    from headrace.testing.rig.listing import status_table
+    from headrace.testing.rig.reports import status_table
 
     session = of(context)
     request = {
@@ -176,7 +176,7 @@ def _ask(session: Session, place: KeeperPlace, request: Mapping[str, Any]) -> An
 
 
 def _show(session: Session, answer: Mapping[str, Any], env: bool) -> None:
-    from headrace.testing.rig.listing import url_table, variable_lines
+    from headrace.testing.rig.reports import url_table, variable_lines
 
     if env:
         print(variable_lines(answer["servers"]), flush=True)

@@ -19,10 +19,10 @@ from pathlib import Path
 from signal import SIGKILL
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig import places, spawning
+from headrace.testing.rig import children, places
 from headrace.testing.rig.cached import cached, keep_digest
+from headrace.testing.rig.children import Launch
 from headrace.testing.rig.needs import CachedFile, GoFile, GoProgram, numbers
-from headrace.testing.rig.spawning import Launch
 from headrace.testing.rig.turns import Tell, turn
 
 TOOLCHAIN = Path(__file__).parent / "go" / "toolchain.txt"
@@ -136,6 +136,6 @@ def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> 
     kept = {name: value for name, value in os.environ.items() if name not in ("GOROOT", "GOOS", "GOARCH")}
     ours = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     try:
-        return spawning.run(Launch(command, {**kept, **ours, **variables}, folder, death=SIGKILL), MAKE_S_MAX)
+        return children.run(Launch(command, {**kept, **ours, **variables}, folder, death=SIGKILL), MAKE_S_MAX)
     except OperatorError as error:
         raise OperatorError(str(error), "headrace rig get, when the cause is gone") from error

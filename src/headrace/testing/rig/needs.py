@@ -1,6 +1,6 @@
 """What servers and tools need to be on the machine: things that can be looked for, and that say how they are got.
 
-Looking is quick and changes nothing; getting is the business of `obtaining`. What is here in a version that the rig
+Looking is quick and changes nothing; getting is the business of `installation`. What is here in a version that the rig
 was not made for counts as missing, and is named. A version fits if its first number is the wanted one and it is not
 older.
 """

@@ -19,7 +19,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig.spawning import ServerOwner, alive_of, await_gone, family, identities, signal_all, started_at
+from headrace.testing.rig.children import (
+    ServerOwner,
+    alive_of,
+    await_gone,
+    family,
+    identities,
+    signal_all,
+    started_at,
+)
 
 # Whom a server runs as must get through, whatever the umask; only we may look around.
 HOMES_MODE = 0o711

@@ -22,9 +22,9 @@ from typing import IO, Any, ClassVar
 from urllib.parse import quote
 
 from headrace.core.errors import OperatorError
+from headrace.testing.rig.children import Launch
 from headrace.testing.rig.needs import DebianPackage
 from headrace.testing.rig.server import Server
-from headrace.testing.rig.spawning import Launch
 
 PROGRAM = DebianPackage("rabbitmq-server", "3.10", "/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server")
 ANSWER_S_MAX = 10.0

@@ -23,7 +23,7 @@ from typing import Any
 from headrace.core import errors
 from headrace.core.errors import CallerError, HeadraceError, OperatorError
 from headrace.testing.rig import places
-from headrace.testing.rig.spawning import await_gone
+from headrace.testing.rig.children import await_gone
 
 ANSWER_S_MAX = 180.0
 START_S_MAX = 30.0

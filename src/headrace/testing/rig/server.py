@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from headrace.core.errors import CallerError, OperatorError
-from headrace.testing.rig import places, ports, spawning
+from headrace.testing.rig import children, places, ports
+from headrace.testing.rig.children import Launch, ServerOwner
 from headrace.testing.rig.needs import Need
-from headrace.testing.rig.spawning import Launch, ServerOwner
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 30.0
@@ -100,11 +100,11 @@ class Server(ABC):
             self._prepared = True
         with (self.home / places.LOG).open("ab") as log:
             launch = self._launch(self.command({**self.settings, **(settings or {})}))
-            self._child = spawning.spawn(launch, log)
+            self._child = children.spawn(launch, log)
         try:
             places.note(self.home, [self.pid])
             self.wait_ready()
-            self._members = spawning.identities(self._family())
+            self._members = children.identities(self._family())
             places.note(self.home, list(self._members))
         except BaseException:
             self.kill()
@@ -138,10 +138,10 @@ class Server(ABC):
     def pause(self) -> None:
         """Freeze it: connections stay open and nothing answers."""
         if self.running:
-            spawning.freeze(self.pid)
+            children.freeze(self.pid)
 
     def resume(self) -> None:
-        spawning.signal_all(self._family()[::-1], signal.SIGCONT)
+        children.signal_all(self._family()[::-1], signal.SIGCONT)
 
     def remove(self) -> None:
         """Kill it and forget everything."""
@@ -157,7 +157,7 @@ class Server(ABC):
 
     def memory(self) -> int:
         """The bytes it uses, with all its children."""
-        return spawning.memory(self._family())
+        return children.memory(self._family())
 
     def reserve_port(self) -> int:
         """One more port of its own, until `remove`."""
@@ -181,7 +181,7 @@ class Server(ABC):
 
     def run(self, *command: str) -> str:
         """Run a short program of the server's, as its user and in its surroundings."""
-        return spawning.run(self._launch(command))
+        return children.run(self._launch(command))
 
     def __enter__(self) -> Self:
         try:
@@ -198,27 +198,27 @@ class Server(ABC):
             return
         if self.running and number is signal.SIGKILL:
             # Frozen first: a child born between looking and killing would be an orphan that nobody knows.
-            self._members |= spawning.identities(spawning.freeze(self.pid))
+            self._members |= children.identities(children.freeze(self.pid))
         elif self.running:
-            self._members |= spawning.identities(self._family())
+            self._members |= children.identities(self._family())
             self._child.send_signal(number)
             # A frozen server would not hear it.
             self.resume()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(STOP_S_MAX)
         else:
-            self._members |= spawning.identities(places.writers_of(self.home / places.LOG))
+            self._members |= children.identities(places.writers_of(self.home / places.LOG))
         # What did not follow its parent would hold the port or the data when the server comes back.
-        left = spawning.alive_of(self._members)
-        spawning.signal_all(left, signal.SIGKILL)
+        left = children.alive_of(self._members)
+        children.signal_all(left, signal.SIGKILL)
         self._child.wait(STOP_S_MAX)
-        spawning.await_gone(left)
+        children.await_gone(left)
         self._members = {}
         places.note(self.home, [])
 
     def _family(self) -> list[int]:
         """Its processes now. The pid of one that has ended may be somebody else's."""
-        return spawning.family(self.pid) if self.running else []
+        return children.family(self.pid) if self.running else []
 
     def _launch(self, command: Sequence[str]) -> Launch:
         return Launch(command, self.environment(), self.home, self._owner, self.polite)

@@ -13,10 +13,10 @@ from pathlib import Path
 from signal import SIGTERM
 
 from headrace.core.errors import OperatorError
-from headrace.testing.rig import places, spawning
+from headrace.testing.rig import children, places
 from headrace.testing.rig.cached import cached, keep_digest
+from headrace.testing.rig.children import Launch
 from headrace.testing.rig.needs import WheelFile
-from headrace.testing.rig.spawning import Launch
 from headrace.testing.rig.turns import Tell
 
 FETCH_S_MAX = 600.0
@@ -38,7 +38,7 @@ def _fill(need: WheelFile, folder: Path) -> None:
         options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes", "--dest", place)
         command = [sys.executable, "-m", "pip", "download", *options, "-r", str(wanted)]
         try:
-            spawning.run(Launch(command, os.environ, Path(place), death=SIGTERM), FETCH_S_MAX)
+            children.run(Launch(command, os.environ, Path(place), death=SIGTERM), FETCH_S_MAX)
         except OperatorError as error:
             raise OperatorError(f"pip could not fetch {need.wheel}: {error}", need.command()) from error
         (wheel,) = Path(place).glob("*.whl")

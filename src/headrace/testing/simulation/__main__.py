@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from headrace.testing.simulation.bugs import BUGS
-from headrace.testing.simulation.running import Report, run_seeds, silence
+from headrace.testing.simulation.seeds import Report, run_seeds, silence
 from headrace.testing.simulation.world import Outcome, SimulatedParts, run_seed
 
 

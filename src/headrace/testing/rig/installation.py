@@ -16,10 +16,10 @@ from pathlib import Path
 from signal import SIGTERM
 
 from headrace.core.errors import HeadraceError, OperatorError
-from headrace.testing.rig import golang, packages, spawning, wheel_files
+from headrace.testing.rig import children, golang, packages, wheel_files
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
+from headrace.testing.rig.children import Launch
 from headrace.testing.rig.needs import CachedFile, DebianPackage, Need, PythonWheel, WheelFile
-from headrace.testing.rig.spawning import Launch
 from headrace.testing.rig.turns import Tell
 
 STILL_S = 30.0
@@ -102,7 +102,7 @@ def _install_wheels(wheels: Sequence[PythonWheel], tell: Tell) -> None:
     tell(f"pip: installing {', '.join(wanted)}")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
     try:
-        spawning.run(Launch(command, os.environ, Path.cwd(), death=SIGTERM), WHEELS_S_MAX)
+        children.run(Launch(command, os.environ, Path.cwd(), death=SIGTERM), WHEELS_S_MAX)
     except OperatorError as error:
         line = " ".join(f"'{each}'" for each in wanted)
         raise OperatorError(f"pip could not install {line}: {error}", f"pip install {line}") from error
