@@ -16,7 +16,7 @@ from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import UnsafeStore
 from headrace.ports.sink import Change, Effect, Sink
 from headrace.testing.contracts import SinkContract
-from headrace.testing.contracts.sinking import GUARDED_BY, KEY, TABLES, Charge, Query, SinkFixtures
+from headrace.testing.contracts.sinks import GUARDED_BY, KEY, TABLES, Charge, Query, SinkFixtures
 from headrace.testing.twins import turns_red
 
 HANDLES = 2

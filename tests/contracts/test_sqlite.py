@@ -16,7 +16,7 @@ from headrace.core.tally import JobState
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, InspectorContract, OperationsContract, StoreContract
 from headrace.testing.contracts.bench import ALL, flow, parcel, work
-from headrace.testing.contracts.wandering import Wanderer
+from headrace.testing.contracts.random_walk import Wanderer
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
 HANDLES = 3

@@ -13,7 +13,7 @@ from headrace.core.claims import Statement
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, TransactionContract
 from headrace.testing.contracts.bench import ALL
-from headrace.testing.contracts.recording import PLAIN, Query
+from headrace.testing.contracts.recorded_statements import PLAIN, Query
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
 

@@ -19,10 +19,10 @@ import test_postgres_tables as tables
 from postgres_databases import TEMPLATE, emptied
 
 from headrace.testing.contracts import InspectorContract
-from headrace.testing.contracts.redriving import RedrivingContract
-from headrace.testing.contracts.stopping import StoppingContract
-from headrace.testing.contracts.submitting import SubmittingContract
-from headrace.testing.contracts.wandering import WanderingContract
+from headrace.testing.contracts.early_stops import StoppingContract
+from headrace.testing.contracts.random_walk import WanderingContract
+from headrace.testing.contracts.redrives import RedrivingContract
+from headrace.testing.contracts.submissions import SubmittingContract
 from headrace.testing.rig.postgres import PostgresServer
 
 UNCALLED = """

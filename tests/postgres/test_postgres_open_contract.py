@@ -16,7 +16,7 @@ from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settled, Settlement
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX
 from headrace.testing.contracts import Bench, OpenTransactionContract
-from headrace.testing.contracts.opening import PLAIN, Insert, Query, begin, opener, step
+from headrace.testing.contracts.open_transactions import PLAIN, Insert, Query, begin, opener, step
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.twins import turns_red
 

@@ -18,7 +18,7 @@ from headrace.adapters.postgres.statements import statements
 from headrace.core.errors import CallerError, ClaimLost, Unknown, Unreachable
 from headrace.ports.sink import Change, Effect, Sink
 from headrace.testing.contracts import SinkContract
-from headrace.testing.contracts.sinking import GUARDED_BY, KEY, TABLES, Charge, Query, SinkFixtures, charges
+from headrace.testing.contracts.sinks import GUARDED_BY, KEY, TABLES, Charge, Query, SinkFixtures, charges
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.twins import turns_red

@@ -10,7 +10,7 @@ import pytest
 from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.testing.contracts import Bench
-from headrace.testing.contracts.wandering import Wanderer
+from headrace.testing.contracts.random_walk import Wanderer
 from headrace.testing.passage import ManualClock, ManualPassage
 from headrace.testing.simulation import SimulatedParts, run_seeds
 from headrace.testing.simulation.bugs import BUGS

@@ -22,35 +22,35 @@ from headrace.ports.backend import Backend
 from headrace.testing.contracts.bench import Bench
 from headrace.testing.contracts.blocking_tables import BlockingTablesContract
 from headrace.testing.contracts.bus import BusContract
-from headrace.testing.contracts.cancelling import CancellingContract
-from headrace.testing.contracts.claiming import ClaimingContract
-from headrace.testing.contracts.closing import ClosingContract
-from headrace.testing.contracts.concurring import ConcurringContract
+from headrace.testing.contracts.cancellations import CancellingContract
+from headrace.testing.contracts.claims import ClaimingContract
+from headrace.testing.contracts.concurrency import ConcurringContract
 from headrace.testing.contracts.decisions import DecisionsContract
+from headrace.testing.contracts.early_stops import StoppingContract
+from headrace.testing.contracts.finish_line import ClosingContract
 from headrace.testing.contracts.generations import GenerationsContract
-from headrace.testing.contracts.inspecting import InspectingContract
+from headrace.testing.contracts.inspector import InspectingContract
 from headrace.testing.contracts.leader import LeaderContract
 from headrace.testing.contracts.leases import LeasesContract
 from headrace.testing.contracts.ledger import LedgerContract
-from headrace.testing.contracts.losing import LosingContract
-from headrace.testing.contracts.opening import OpeningContract
+from headrace.testing.contracts.lost_claims import LosingContract
+from headrace.testing.contracts.open_transactions import OpeningContract
 from headrace.testing.contracts.outbox import OutboxContract
-from headrace.testing.contracts.recording import RecordingContract
-from headrace.testing.contracts.redriving import RedrivingContract
-from headrace.testing.contracts.reviving import RevivingContract
+from headrace.testing.contracts.random_walk import WanderingContract
+from headrace.testing.contracts.recorded_statements import RecordingContract
+from headrace.testing.contracts.redriven_items import RevivingContract
+from headrace.testing.contracts.redrives import RedrivingContract
 from headrace.testing.contracts.schedules import (
     DeclaringContract,
     FiringContract,
     OverlapContract,
     SteeringContract,
 )
-from headrace.testing.contracts.sending import SendingContract
-from headrace.testing.contracts.settling import GivingBackContract, SettlingContract
-from headrace.testing.contracts.sinking import EffectsContract, OnceContract, PutContract, RevokeContract
-from headrace.testing.contracts.stopping import StoppingContract
-from headrace.testing.contracts.submitting import SubmittingContract
+from headrace.testing.contracts.sends import SendingContract
+from headrace.testing.contracts.settlements import GivingBackContract, SettlingContract
+from headrace.testing.contracts.sinks import EffectsContract, OnceContract, PutContract, RevokeContract
+from headrace.testing.contracts.submissions import SubmittingContract
 from headrace.testing.contracts.tables import TablesContract
-from headrace.testing.contracts.wandering import WanderingContract
 from headrace.testing.passage import Passage
 
 

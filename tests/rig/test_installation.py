@@ -52,7 +52,7 @@ print(obtain(), time.monotonic() - since)
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A place that everybody may enter, with a module proxy in it and a Go."""
-    place = Path(tempfile.mkdtemp(prefix="headrace-obtaining-"))
+    place = Path(tempfile.mkdtemp(prefix="headrace-installation-"))
     place.chmod(0o755)
     module = place / "proxy" / "example.invalid" / "words" / "@v"
     module.mkdir(parents=True)

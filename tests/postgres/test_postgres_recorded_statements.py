@@ -11,7 +11,7 @@ import pytest
 from headrace.core.claims import Settlement, Statement
 from headrace.testing.contracts import Bench, TransactionContract
 from headrace.testing.contracts.bench import ALL
-from headrace.testing.contracts.recording import INSERT, PLAIN, Query
+from headrace.testing.contracts.recorded_statements import INSERT, PLAIN, Query
 from headrace.testing.passage import Passage, RealPassage
 
 
