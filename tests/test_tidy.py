@@ -30,7 +30,8 @@ STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
-NO_GERUNDS = {"logging", "nothing"}
+# Words that end like a gerund and are nouns.
+NOUNS_IN_ING = {"nothing", "pacing", "testing", "wiring"}
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
 READS_ENVIRONMENT = {
     "src/headrace/services/settings.py",
@@ -130,13 +131,19 @@ def test_a_name_says_what_it_holds() -> None:
     assert {name: words for name, words in named.items() if words} == {}
 
 
-def test_a_module_of_an_application_is_a_noun() -> None:
-    named = {
-        name_of(path)
-        for path in PRODUCT
-        if path.parts[len(ROOT.parts)] == "apps" and path.stem.endswith("ing") and path.stem not in NO_GERUNDS
-    }
-    assert named == set()
+def gerunds(paths: list[Path]) -> set[str]:
+    """Modules that are named by what is done, and not by what they hold."""
+    parts = {name_of(path): path.relative_to(ROOT).with_suffix("").parts for path in paths}
+    return {name for name, words in parts.items() if any(word.endswith("ing") for word in set(words) - NOUNS_IN_ING)}
+
+
+def test_a_gerund_is_found() -> None:
+    named = [SOURCE / "core" / "leasing.py", SOURCE / "serving" / "frame.py", SOURCE / "testing" / "twins.py"]
+    assert gerunds(named) == {"src/headrace/core/leasing.py", "src/headrace/serving/frame.py"}
+
+
+def test_a_module_is_a_noun() -> None:
+    assert gerunds(PRODUCT) == set()
 
 
 def test_a_folder_of_an_application_can_be_overlooked() -> None:
