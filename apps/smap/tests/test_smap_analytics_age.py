@@ -27,16 +27,16 @@ async def test_a_crisis_of_last_month_is_critical_today(place: str, request: pyt
     last = datetime.now(UTC).replace(hour=9, minute=0) - timedelta(days=35)
     days = [(last - timedelta(days=30)).date().isoformat(), last.date().isoformat()]
     async with open_desk(settings) as desk:
-        creator = Creator(desk.world, Accountant(desk.world))
+        creator = Creator(desk.parts, Accountant(desk.parts))
         await creator.create(PROJECT, AcceptedOrder(["VF3"], [], days))
         await desk.store(crisis=post(text=CRISIS, metrics=HEARD, published_at=last.isoformat()))
         await desk.handler(pipeline()).handle(desk.deliveries())
         (told,) = await desk.told()
         assert payload(told)["risk"] == "CRITICAL"
-        assert (await rerun(desk.world, PROJECT)).rewritten == 0
+        assert (await rerun(desk.parts, PROJECT)).rewritten == 0
         await desk.handler().handle(desk.deliveries())
-        assert (await rerun(desk.world, PROJECT)).rewritten == 1
-        (row,) = await desk.world.database.rows("project_results", project=PROJECT, after="", room=2)
+        assert (await rerun(desk.parts, PROJECT)).rewritten == 1
+        (row,) = await desk.parts.database.rows("project_results", project=PROJECT, after="", room=2)
         assert dict(zip(NAMES, row, strict=True))["risk"] == "CRITICAL", "as when it was first analysed"
 
 
