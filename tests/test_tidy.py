@@ -44,7 +44,6 @@ READS_ENVIRONMENT = {
     "src/headrace/testing/rig/places.py",
     "src/headrace/testing/rig/server.py",
     "apps/silver/src/headrace_silver/commands/opened_stores.py",
-    "apps/silver/src/headrace_silver/stores/postgres/store.py",
 }
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from silver_desk import ask, bar, consume, put
 
-from headrace.errors import Unknown, Unreachable
+from headrace.errors import Unknown
 from headrace.testing.rig.proxy import Proxy
 from headrace_silver.queue.dead_letters import LetterFilter, redrive
 from headrace_silver.stores.silver_store import SilverStore, open_store
@@ -37,16 +37,6 @@ def test_tasks_whose_commit_was_not_answered_are_put_once(
     put(far_store, [bar("VNM"), bar("FPT")])
     assert proxy.cuts == 1
     assert ask(silver_schema, WAITING) == [(2,)]
-
-
-def test_tasks_whose_commit_did_not_arrive_are_not_put(
-    far_store: SilverStore, proxy: Proxy, silver_schema: str
-) -> None:
-    proxy.cut_before(b"COMMIT")
-    with pytest.raises(Unreachable):
-        put(far_store, [bar("VNM"), bar("FPT")])
-    assert proxy.cuts == 1
-    assert ask(silver_schema, WAITING) == [(0,)]
 
 
 def test_where_nobody_can_be_asked_the_outcome_is_called_unknown(far_store: SilverStore, proxy: Proxy) -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import chdir
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from silver_account import article, bar, worker_environment, worker_line
 from waiting import until
 
-from headrace.errors import CallerError, SchemaMismatch, Unreachable, UnsafeStore
+from headrace.errors import SchemaMismatch, Unreachable
 from headrace_silver.queue.consumer import LOCK_BUSY, ConsumeSettings, Mode, TaskConsumer
 from headrace_silver.stores.silver_store import open_store
 from headrace_silver.stores.sqlite.store import SqliteSilverStore
@@ -70,12 +69,6 @@ def test_a_file_that_is_not_there_is_not_made_by_looking(embedded_path: str) -> 
     with pytest.raises(Unreachable):
         store.lock()
     assert not os.path.exists(embedded_path)
-
-
-def test_a_file_that_is_no_database_is_named(embedded_path: str) -> None:
-    Path(embedded_path).write_text("trade_date,symbol\n" * 100)
-    with pytest.raises(UnsafeStore, match=r"silver\.db"):
-        SqliteSilverStore(embedded_path).create()
 
 
 def test_a_database_without_the_queue_says_what_to_do(embedded_path: str) -> None:
@@ -199,30 +192,6 @@ def test_values_go_in_and_come_out_as_python_has_them(embedded_store: SqliteSilv
     assert embedded_store.rows("report_articles", {"since": tokyo + timedelta(microseconds=1)}) == [(0, 0, 0)]
 
 
-def test_a_value_that_is_not_given_is_an_error(embedded_store: SqliteSilverStore) -> None:
-    with pytest.raises(KeyError):
-        embedded_store.rows("put_flag", {"nam": "SCRAPE_SLOW"})
-
-
-def test_an_error_of_the_rows_to_load_comes_out_as_it_is_and_nothing_stays(embedded_store: SqliteSilverStore) -> None:
-    def rows() -> Iterator[tuple[str, str, int]]:
-        yield "ta.bar", "{}", 100
-        raise CallerError("line 2 is broken")
-
-    with pytest.raises(CallerError, match="line 2"), embedded_store.transaction():
-        embedded_store.load("put_tasks", rows())
-    assert embedded_store.rows("put_backlog") == [(0,)]
-
-
-def test_an_inner_transaction_that_fails_leaves_the_outer_one(embedded_store: SqliteSilverStore) -> None:
-    with embedded_store.transaction():
-        put(embedded_store, ("ta.bar", bar()))
-        with pytest.raises(ZeroDivisionError), embedded_store.transaction():
-            put(embedded_store, ("ta.bar", bar()))
-            raise ZeroDivisionError
-    assert embedded_store.rows("put_backlog") == [(1,)]
-
-
 def test_a_batch_left_without_a_settlement_has_done_nothing(embedded_store: SqliteSilverStore) -> None:
     put(embedded_store, ("ta.bar", bar()))
     with embedded_store.batch(10) as batch:
@@ -240,20 +209,6 @@ def test_the_number_of_a_task_is_never_given_again(
     assert embedded_other.execute("SELECT task_id FROM task_q_dlq").fetchall() == [(2,)]
 
 
-def test_every_commit_is_flushed_and_the_log_is_written_ahead(
-    embedded_path: str, embedded_store: SqliteSilverStore
-) -> None:
-    hooked: list[apsw.Connection] = []
-    apsw.connection_hooks.append(hooked.append)
-    try:
-        second = SqliteSilverStore(embedded_path)
-        second.rows("put_backlog")
-    finally:
-        apsw.connection_hooks.remove(hooked.append)
-    assert [hooked[0].pragma(name) for name in ("journal_mode", "synchronous")] == ["wal", 2]
-    second.close()
-
-
 def test_a_follower_and_producers_share_the_file(
     embedded_path: str, embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
 ) -> None:
@@ -266,6 +221,24 @@ def test_a_follower_and_producers_share_the_file(
     assert follower.wait(WAIT_S) == 0
     assert embedded_other.execute("SELECT count(*) FROM ta_silver").fetchall() == [(200,)]
     assert embedded_store.lock(), "who was told to stop has let go"
+
+
+def test_a_follower_whose_file_is_moved_away_stops_and_says_so(
+    embedded_path: str, embedded_store: SqliteSilverStore, embedded_other: apsw.Connection
+) -> None:
+    with subprocess.Popen(
+        worker_line("--follow"),
+        env=worker_environment(embedded_path),
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as follower:
+        put(embedded_store, ("ta.bar", bar()))
+        await_empty(embedded_other)
+        os.rename(embedded_path, f"{embedded_path}.old")
+        assert follower.wait(WAIT_S) == 1
+        assert follower.stdout is not None
+        assert "was deleted while it was open" in follower.stdout.read()
 
 
 def await_empty(connection: apsw.Connection) -> None:

@@ -230,8 +230,21 @@ def test_lines_reach_a_terminal_that_has_no_letters_for_them(queue: Queue) -> No
     assert queue.check() == {"dlq": 1}
 
 
-def test_the_worker_starts_with_little(tmp_path: Path) -> None:
-    """A run per minute by cron should not import the engine."""
-    asked = "import sys, worker.main; print('headrace.runtime.engine' in sys.modules, 'typer' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, env=os.environ, check=True)
-    assert done.stdout.split() == ["False", "False"]
+def test_the_worker_starts_with_little(queue: Queue, tmp_path: Path) -> None:
+    """A run per minute by cron should not import the engine or its account."""
+    program = """
+import sys
+from headrace_silver.stores.silver_store import open_store
+from worker.main import main
+
+store = open_store(sys.argv[1])
+store.create()
+store.close()
+assert main(["silver_consume"], {"PG_DSN": sys.argv[1]}) == 0
+heavy = ("headrace.runtime", "headrace.adapters.sqlite.store", "headrace.adapters.postgres.store", "typer", "structlog")
+print([name for name in sys.modules if name.startswith(heavy)])
+"""
+    for url in (queue.url, str(tmp_path / "silver.db")):
+        line = [sys.executable, "-c", program, url]
+        done = subprocess.run(line, capture_output=True, text=True, encoding="utf-8", env=os.environ, check=False)
+        assert (done.stdout.splitlines()[-1:], done.stderr) == (["[]"], "")

@@ -16,8 +16,8 @@ from typing import Any
 import apsw
 from prometheus_client import CollectorRegistry
 
+from headrace.core.sqlite_values import python_rows, stored_values
 from headrace.ports import Event
-from headrace.tables import python_rows, stored_values
 from headrace_smap.count.truth import rank
 from headrace_smap.database import STATEMENTS, Row, Step
 from headrace_smap.parts import SmapParts

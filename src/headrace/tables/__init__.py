@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables as PostgresBlockingTables
     from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables as SqliteBlockingTables
-    from headrace.core.sqlite_values import python_rows as python_rows
-    from headrace.core.sqlite_values import stored as stored
-    from headrace.core.sqlite_values import stored_values as stored_values
     from headrace.core.sqlite_values import time_text as time_text
     from headrace.core.units import Row as Row
     from headrace.runtime.unit_of_work import Opened as Opened
@@ -28,13 +25,12 @@ if TYPE_CHECKING:
     from headrace.tables.request_keys import RequestKeys as RequestKeys
     from headrace.tables.statements import Statements as Statements
     from headrace.tables.statements import driver_text as driver_text
-    from headrace.tables.statements import named_statements as named_statements
 
 _NAMES = {
-    "headrace.tables.statements": ("Statements", "named_statements", "driver_text"),
+    "headrace.tables.statements": ("Statements", "driver_text"),
     "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
     "headrace.core.units": ("Row",),
-    "headrace.core.sqlite_values": ("stored", "stored_values", "time_text", "python_rows"),
+    "headrace.core.sqlite_values": ("time_text",),
     "headrace.adapters.postgres.blocking_tables": ("PostgresBlockingTables",),
     "headrace.adapters.sqlite.blocking_tables": ("SqliteBlockingTables",),
     "headrace.tables.request_keys": ("RequestKeys", "REQUEST_KEYS"),

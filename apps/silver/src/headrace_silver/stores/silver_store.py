@@ -1,26 +1,29 @@
 """Where the silver layer is kept: PostgreSQL, or a SQLite file with the same meaning.
 
-What differs between the two lives in one module each and in `sql/<dialect>/*.sql`; whoever reads or writes asks for a
-statement by its name, which exists in both. A statement begins with `-- name: some_name` and takes `:values`.
+Both are the ground floor's tables for code that blocks, with a queue on them. What differs lives in one folder each and
+in `sql/<dialect>`; tools and reports ask for a statement by its name, which exists in both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from headrace.errors import MissingExtra
+from headrace.ports import BlockingTables, TablePart, TableStatement
 from headrace.services import Sources, read, setting
-from headrace.tables import named_statements
+from headrace.tables import Statements
 from headrace_silver.records.values import Judged, SettledBatch, Task
 
 LOCK = "silver_consume"
 FLAG = "SCRAPE_SLOW"
 CHANNEL = "silver_task"
+STATEMENTS = Statements("headrace_silver")
 
 Judge = Callable[[Sequence[Task], datetime], Judged]
 
@@ -67,10 +70,8 @@ class TaskBatch(Protocol):
         """
 
 
-class SilverStore(Protocol):
-    """One connection, opened when it is first used. Every method raises a `HeadraceError` if the database does."""
-
-    dialect: str
+class SilverStore(BlockingTables, Protocol):
+    """The tables on one connection, and the queue in them."""
 
     def create(self) -> None:
         """Make the tables of `db/init.sql` and our own, where they are missing."""
@@ -93,17 +94,6 @@ class SilverStore(Protocol):
     def wait(self, timeout_s: float) -> None:
         """Until a task may have arrived, or the time is up. A signal handler may end it by raising."""
 
-    def rows(self, name: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
-        """Run a named statement; its rows as Python values: aware UTC times, dates, lists, booleans."""
-
-    def load(self, name: str, rows: Iterable[Sequence[object]]) -> None:
-        """Write any number of rows by a named statement, as they come: COPY, or an INSERT for each."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """What is done inside is committed at its end, or not at all."""
-
-    def close(self) -> None: ...
-
 
 def open_store(url: str | None) -> SilverStore:
     """The store of a URL: `sqlite:///path` or a path, or whatever libpq takes (None: its own variables)."""
@@ -125,9 +115,15 @@ def is_sqlite(url: str) -> bool:
     return url.startswith(_SQLITE) or ("://" not in url and "=" not in url)
 
 
-def statements(dialect: str) -> dict[str, str]:
+@cache
+def statements(dialect: str) -> Mapping[str, TableStatement]:
     """All statements of a dialect by name."""
-    return named_statements("headrace_silver", dialect)
+    return STATEMENTS.named(dialect)
+
+
+def parts(dialect: str) -> list[TablePart]:
+    """What makes the tables of a dialect."""
+    return [part for migration in STATEMENTS.migrations(dialect) for part in migration.parts]
 
 
 def init_script() -> str:

@@ -7,8 +7,8 @@ written, the guilty are found by halving, and the rest of the settlement follows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,6 @@ from headrace_silver.queue.isolation import Folded, RecordFault, Writing, clean,
 from headrace_silver.records.folds import fold_articles, fold_bars
 from headrace_silver.records.values import Article, Bar, Judged, Reject, SettledBatch, Task
 from headrace_silver.stores.postgres.binary_arrays import integers
-from headrace_silver.stores.postgres.errors import about_records
 from headrace_silver.stores.postgres.look_ahead import Coming
 from headrace_silver.stores.postgres.records import REJECT_COLUMNS, BatchDraft, article_parts, bar_parts, packed
 from headrace_silver.stores.postgres.statements import statement
@@ -30,6 +29,21 @@ from headrace_silver.stores.silver_store import FLAG, Judge
 T = TypeVar("T", Bar, Article)
 Connection = psycopg.Connection[tuple[Any, ...]]
 Answer = psycopg.Cursor[tuple[Any, ...]]
+# By class of SQLSTATE: bad data, a constraint, a view's condition, a size limit, an exception raised by a trigger.
+_RECORD = ("22", "23", "44", "54", "P0")
+
+
+@contextmanager
+def about_records() -> Iterator[None]:
+    """While records are written: what is their own fault leaves as `RecordFault`."""
+    try:
+        yield
+    except ValueError as error:
+        raise RecordFault(str(error)) from error
+    except psycopg.Error as error:
+        if not (error.sqlstate or "").startswith(_RECORD):
+            raise
+        raise RecordFault(str(error).strip()) from error
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from headrace_silver.stores.silver_store import statements
 @cache
 def statement(name: str) -> LiteralString:
     """A statement by its name."""
-    return driver_text(statements("postgres")[name])
+    return driver_text(statements("postgres")[name].text)
 
 
 @cache

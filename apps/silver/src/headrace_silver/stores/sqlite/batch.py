@@ -20,7 +20,6 @@ from headrace_silver.queue.isolation import Folded, RecordFault, Writing, clean,
 from headrace_silver.records.folds import fold_articles, fold_bars
 from headrace_silver.records.values import Article, Bar, Judged, Reject, SettledBatch, Task
 from headrace_silver.stores.silver_store import FLAG, Judge
-from headrace_silver.stores.sqlite.errors import about_records
 from headrace_silver.stores.sqlite.records import article_row, bar_row, check_fits
 from headrace_silver.stores.sqlite.statements import statement
 
@@ -38,6 +37,18 @@ class RecordKind(Generic[T]):
 
 BARS = RecordKind("consume_bars", bar_row, fold_bars)
 ARTICLES = RecordKind("consume_articles", article_row, fold_articles)
+
+
+@contextmanager
+def about_records() -> Iterator[None]:
+    """While records are written: what is their own fault leaves as `RecordFault`.
+
+    Text that is no Unicode and numbers that are too large are found before SQLite sees them.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError) as error:
+        raise RecordFault(str(error)) from error
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ What PostgreSQL has a type for is spelled out where a column is declared: `{now}
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from headrace_silver.stores.silver_store import statements
+from headrace.ports import TablePart
+from headrace_silver.stores.silver_store import parts, statements
 
 _NOW = "strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now')"
 # Only whole seconds are checked as a moment: SQLite rounds to milliseconds and would carry 59.9999 to the next minute.
@@ -22,16 +22,17 @@ _HAS_NO_ESCAPED_NUL = r"(instr(\1, '\\u0000') = 0 OR instr(replace(\1, '\\\\', '
 _WORDS = ((r"{now}", _NOW), (r"{is_time\((\w+)\)}", _IS_TIME), (r"{has_no_escaped_nul\((\w+)\)}", _HAS_NO_ESCAPED_NUL))
 
 
-@cache
 def statement(name: str) -> str:
     """A statement by its name."""
-    text = statements("sqlite")[name]
-    for pattern, meaning in _WORDS:
-        text = re.sub(pattern, meaning, text)
-    return text
+    return statements("sqlite")[name].text
 
 
-@cache
-def creating() -> str:
-    """Everything that makes a table or an index, each only where it is missing."""
-    return ";\n".join(statement(name).rstrip(";") for name in statements("sqlite") if name.startswith("create_"))
+def spelled_parts() -> list[TablePart]:
+    """What makes the tables."""
+    found = []
+    for part in parts("sqlite"):
+        text = part.text
+        for pattern, meaning in _WORDS:
+            text = re.sub(pattern, meaning, text)
+        found.append(TablePart(part.creates, text))
+    return found
