@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from runtime_bench import Bench
 from waiting import eventually
@@ -95,6 +97,39 @@ class Faulty:
 @pytest.fixture
 def faulty(store: SqliteStore) -> Faulty:
     return Faulty(store)
+
+
+class Heavy(msgspec.Struct, weakref=True):
+    """A payload that can be asked whether it is still there."""
+
+    number: int
+
+
+class Weighing(Faulty):
+    """A store that notes how many of the payloads that handlers have seen are there when their claim ends."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store)
+        self.seen: list[weakref.ref[Heavy]] = []
+        self.there: list[int] = []
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        if any(settlement.end for settlement in settlements):
+            self.there.append(sum(payload() is not None for payload in self.seen))
+        return await super().settle(settlements)
+
+
+async def test_payloads_do_not_wait_in_memory_for_the_settlement_of_their_claim(
+    bench: Bench, store: SqliteStore
+) -> None:
+    flow, weighing = Flow("digest"), Weighing(store)
+
+    @flow.stage(concurrency=8)
+    async def one(payload: Heavy) -> None:
+        weighing.seen.append(weakref.ref(payload))
+
+    await bench.run(flow, *map(Heavy, range(8)), store=weighing)
+    assert (len(weighing.seen), weighing.there) == (8, [0])
 
 
 async def test_a_lost_answer_to_a_settlement_is_answered_by_sending_the_same_again(

@@ -103,9 +103,10 @@ class Crew:
         self.wake()
 
     def _idle(self, work: Slice) -> None:
-        """A slice that nobody works on any more ends."""
+        """A slice that nobody works on any more ends. Its settlement may be a while on the way, and needs no items."""
         if work.started_at is not None and work.next and not work.claim.alone:
             self._learn(work.next / max(self.yard.now() - work.started_at, 1e-6))
+        work.items = []
         self.streams.soon(work)
 
     def _learn(self, pace: float) -> None:
