@@ -13,6 +13,7 @@ from headrace_smap.collector.blob_names import blob_prefix
 from headrace_smap.collector.harvester import DONE, Harvester
 from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
+from headrace_smap.collector.wishes import CrawlWishes
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Message
 from headrace_smap.parts import SmapParts
@@ -117,7 +118,7 @@ async def planned(parts: SmapParts, project: str, tasks: Sequence[str], **payloa
     await parts.bus.subscribe(Subscription(LISTENER, ("data.collected",)))
     accountant = Accountant(parts)
     await accountant.open(project)
-    orders = Orders(parts, accountant, ["tiktok"])
+    orders = Orders(parts, accountant, CrawlWishes(("tiktok",), simulated=True))
     rows = orders.plan(Message(project, {"keywords": list(tasks), **payload}))
     await parts.database.rows("crawl_plan", project=project, rows=rows, now=datetime.now(UTC))
     return [CrawlTask(project, f"tiktok any day {keyword}", "tiktok", keyword) for keyword in tasks]

@@ -23,8 +23,8 @@ def own_log() -> Iterator[None]:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> SmapSettings:
-    """Nothing but a directory."""
-    return FRAME.load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap")})
+    """Nothing but a directory; platforms that nothing serves are simulated."""
+    return FRAME.load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap"), "SMAP_SIMULATED": "1"})
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def real_environment(
     return {
         "PATH": os.environ["PATH"],
         "SMAP_HOME": str(tmp_path / "smap"),
+        "SMAP_SIMULATED": "1",
         "SMAP_AMQP_URL": rabbitmq_vhost,
         "SMAP_REDIS_URL": redis_database,
         "SMAP_PG_DSN": postgres_database,

@@ -272,7 +272,7 @@ async def test_tasks_whose_processes_died_too_often_get_another_round(embedded: 
         body = json.dumps({"project_id": "unlucky", "keywords": ["a", "b", "c"], **TIKTOK}).encode()
         async with parts.engine.worker(flow):
             delivery = Delivery("smap.collector", 1, 1, Event("e", "project.created", body))
-            await Orders(parts, accountant, ()).handle([delivery], flow, lambda: datetime.now(UTC))
+            await Orders(parts, accountant, wishes).handle([delivery], flow, lambda: datetime.now(UTC))
             assert (await sealed(parts, "unlucky")).total == len(await told(parts)) == 9
         assert {state for _, state, _, _ in await report(parts, "unlucky")} == {"done"}
 

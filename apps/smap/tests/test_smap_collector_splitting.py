@@ -174,6 +174,32 @@ def test_a_setting_that_cannot_work_is_refused_by_name(environment: dict[str, st
 
 def test_settings_have_defaults_that_work() -> None:
     wishes = read_wishes({})
-    assert wishes.platforms == ("tiktok", "facebook", "youtube")
-    assert (wishes.crawlers["*"], wishes.crawlers["rss"]) == (Choice("simulated"), Choice("feed"))
+    assert (wishes.searched, wishes.simulates) == ((), False)
     assert not wishes.private
+    assert [wishes.choice(name) for name in ("rss", "tiktok")] == [Choice("feed"), None]
+
+
+@pytest.mark.parametrize(
+    ("environment", "searched", "unserved"),
+    [
+        ({}, (), ("tiktok", "youtube")),
+        ({"SMAP_SIMULATED": "1"}, ("tiktok", "facebook", "youtube"), ()),
+        ({"SMAP_CRAWLERS": "*=simulated:posts=3"}, ("tiktok", "facebook", "youtube"), ()),
+        ({"SMAP_CRAWLERS": "tiktok=mine"}, ("tiktok",), ("youtube",)),
+        ({"SMAP_CRAWLERS": "youtube=feed:https://h/s?q={keyword}"}, ("youtube",), ("tiktok",)),
+        ({"SMAP_CRAWLERS": "youtube=feed"}, (), ("tiktok",)),
+        ({"SMAP_CRAWLERS": "tiktok=mine,*=simulated"}, ("tiktok",), ()),
+        ({"SMAP_PLATFORMS": "news", "SMAP_SIMULATED": "1"}, ("news",), ()),
+    ],
+)
+def test_nothing_is_simulated_unless_somebody_asks_for_it(
+    environment: dict[str, str], searched: tuple[str, ...], unserved: tuple[str, ...]
+) -> None:
+    wishes = read_wishes(environment)
+    assert wishes.searched == searched
+    assert wishes.unserved(["tiktok", "youtube", "feed", "tiktok"]) == unserved
+
+
+def test_an_order_that_names_no_platform_needs_one_to_search() -> None:
+    with pytest.raises(OrderRefused, match="names no platform"):
+        split(read_order("p", {"keywords": ["x"]}), ())

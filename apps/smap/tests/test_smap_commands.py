@@ -19,7 +19,7 @@ from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.settings import SmapSettings
 
-ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02")
+ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02", "--simulated")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Failing = Callable[..., tuple[int, str]]
 Working = Callable[..., str]

@@ -108,7 +108,7 @@ async def cancelled_with_an_error(office: Office) -> None:
 async def test_the_page_offers_what_can_be_done(reports: bool, tmp_path: Path, embedded: SmapSettings) -> None:
     chromium = chromium_path()
     async with open_office(with_reports(embedded) if reports else embedded) as office:
-        routers = [front_routes(), *project_routes(office.desk)]
+        routers = [front_routes(False), *project_routes(office.desk)]
         done = await office.make(name="done")
         await office.crawl(done, ["raw/a.json"], ["raw/b.json"])
         await cancelled_with_an_error(office)

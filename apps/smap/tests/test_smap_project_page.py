@@ -38,7 +38,7 @@ def chromium() -> str:
 
 @asynccontextmanager
 async def served(office: Office) -> AsyncIterator[str]:
-    routers = [front_routes(), *project_routes(office.desk), progress_routes(office.parts)]
+    routers = [front_routes(False), *project_routes(office.desk), progress_routes(office.parts)]
 
     @routers[0].get("/foreign")
     async def foreign() -> Any:

@@ -19,6 +19,7 @@ from headrace_smap.collector.flow import open_round
 from headrace_smap.collector.harvester import FAILED, WAITING
 from headrace_smap.collector.task_plan import OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
+from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import Malformed, Message, read
 from headrace_smap.parts import SmapParts
@@ -31,8 +32,8 @@ log = structlog.get_logger("smap")
 class Orders:
     """Takes orders in; `handle` may be repeated."""
 
-    def __init__(self, parts: SmapParts, accountant: Accountant, platforms: Sequence[str]) -> None:
-        self._parts, self._accountant, self._platforms = parts, accountant, platforms
+    def __init__(self, parts: SmapParts, accountant: Accountant, wishes: CrawlWishes) -> None:
+        self._parts, self._accountant, self._wishes = parts, accountant, wishes
 
     async def handle(self, deliveries: Sequence[Delivery], flow: headrace.Flow, now: Callable[[], datetime]) -> None:
         for delivery in deliveries:
@@ -64,12 +65,22 @@ class Orders:
     def plan(self, message: Message) -> list[dict[str, Any]]:
         """The tasks of an order as they are stored, or one row that says why there are none."""
         try:
-            tasks = split(read_order(message.project, message.payload), self._platforms)
+            tasks = split(read_order(message.project, message.payload), self._wishes.searched)
         except OrderRefused as error:
-            log.error("order.refused", project=message.project, reason=str(error))
-            task = CrawlTask(message.project, ORDER, "")
-            return [{**_row(0, task), "document": "", "state": FAILED, "error": str(error)}]
-        return [_row(number, task) for number, task in enumerate(tasks)]
+            return [_refused(0, CrawlTask(message.project, ORDER, ""), str(error))]
+        unserved = self._wishes.unserved(task.platform for task in tasks)
+        served = [_row(number, task) for number, task in enumerate(tasks) if task.platform not in unserved]
+        # One line for each, not one per keyword and day.
+        others = [CrawlTask(message.project, f"{platform} {ORDER}", platform) for platform in unserved]
+        return served + [
+            _refused(len(tasks) + number, task, f"{unserved_words(task.platform)}. {WAY_OUT}")
+            for number, task in enumerate(others)
+        ]
+
+
+def _refused(position: int, task: CrawlTask, reason: str) -> dict[str, Any]:
+    log.error("order.refused", project=task.project, platform=task.platform, reason=reason)
+    return {**_row(position, task), "document": "", "state": FAILED, "error": reason}
 
 
 def _row(position: int, task: CrawlTask) -> dict[str, Any]:

@@ -47,16 +47,15 @@ class CollectorService(Service):
         harvester = Harvester(parts, accountant, _now)
         crawl = Crawl(harvester, self._crawlers, self._halts, wishes)
         self.flow = collect_flow(crawl, parts.engine, wishes.lanes)
-        self._orders = Orders(parts, accountant, wishes.platforms)
+        self._orders = Orders(parts, accountant, wishes)
         subscription = Subscription(COLLECTOR_QUEUE, (PROJECT_CREATED,))
         self._consumer = Consumer(parts.bus, BatchIntake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
         show(harvester.counts, parts.registry)
 
     async def prepare(self) -> None:
         self._crawlers.check()
-        made_up = [platform for platform, choice in self._wishes.crawlers.items() if choice.crawler == "simulated"]
-        if made_up:
-            log.warning("collector.simulates", platforms=made_up, setting="SMAP_CRAWLERS")
+        if self._wishes.simulates:
+            log.warning("collector.simulates", hint="posts are made up: SMAP_SIMULATED or SMAP_CRAWLERS asks for it")
         await self._consumer.prepare()
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from headrace_smap.collector.blob_names import platform_name
 from headrace_smap.collector.tasks import CrawlTask
+from headrace_smap.collector.wishes import WAY_OUT
 
 KEYWORDS_MAX = 200
 KEYWORD_CHARS_MAX = 200
@@ -65,6 +66,8 @@ def split(order: CrawlOrder, platforms: Sequence[str]) -> list[CrawlTask]:
     """The tasks of an order. `platforms` are searched if the order names none."""
     named = dict.fromkeys(target.platform for target in order.targets)
     searched = tuple(named) or tuple(platforms)
+    if order.keywords and not searched:
+        raise OrderRefused(f"targets names no platform, and there is none to search. {WAY_OUT}")
     days = _day_count(order)
     count = len(searched) * len(order.keywords) * max(1, days)
     count += sum(1 for target in order.targets if target.url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,14 @@ from headrace.services import Sources, read, setting
 from headrace_smap.collector.blob_names import platform_name
 from headrace_smap.settings import PREFIX
 
-PLATFORMS = "tiktok,facebook,youtube"
-CRAWLERS = "feed=feed,rss=feed,atom=feed,json=feed,jsonl=feed,news=feed,*=simulated"
+FEED, SIMULATED = "feed", "simulated"
+FEEDS = frozenset(("feed", "rss", "atom", "json", "jsonl", "news"))
+"""Platforms that are addresses of feeds, whatever else is set."""
+SIMULATED_PLATFORMS = ("tiktok", "facebook", "youtube")
+WAY_OUT = (
+    'name a feed, {"platform": "feed", "url": "https://…"}, or what serves it in SMAP_CRAWLERS (recipes are in '
+    "docs/smap.md), or ask for made-up posts by SMAP_SIMULATED=1"
+)
 EVERY_OTHER = "*"
 CRAWL_PREFIX = f"{PREFIX}CRAWL_"
 _PAIR = re.compile(r"\s*(\*|[A-Za-z0-9][\w-]*)\s*=\s*([a-z][a-z0-9_-]*)(?::(.*))?\s*", re.DOTALL)
@@ -28,12 +34,22 @@ class Choice:
     crawler: str
     argument: str = ""
 
+    @property
+    def searches(self) -> bool:
+        """Whether it has a place to look for keywords; a feed without an address has none."""
+        return self.crawler != FEED or bool(self.argument.partition("#")[0])
+
+
+def unserved_words(platform: str) -> str:
+    """Why a platform is refused."""
+    return f"nothing serves {platform}: such posts could only be made up"
+
 
 def read_platforms(text: str) -> tuple[str, ...]:
     try:
         return tuple(dict.fromkeys(platform_name(name) for name in text.split(",") if name.strip()))
     except ValueError as error:
-        raise CallerError(f"SMAP_PLATFORMS: {error}", f"such as {PLATFORMS}") from None
+        raise CallerError(f"SMAP_PLATFORMS: {error}", "such as tiktok,facebook,youtube") from None
 
 
 def read_choices(text: str) -> dict[str, Choice]:
@@ -55,18 +71,21 @@ class CrawlWishes:
     """Settings of the collector."""
 
     platforms: tuple[str, ...] = setting(
-        read_platforms(PLATFORMS),
+        (),
         "searched if a project names none",
         variable="SMAP_PLATFORMS",
         parse=read_platforms,
-        without=f"`{PLATFORMS}`",
+        without="those that `SMAP_CRAWLERS` has a place to search for; simulated: `tiktok,facebook,youtube`",
     )
     crawlers: Mapping[str, Choice] = setting(
-        read_choices(CRAWLERS),
+        {},
         "who serves which platform, see above",
         variable="SMAP_CRAWLERS",
         parse=read_choices,
-        without="feeds, and every other platform simulated",
+        without="addresses of feeds",
+    )
+    simulated: bool = setting(
+        False, "1: platforms that nothing else serves are simulated, their posts made up", variable="SMAP_SIMULATED"
     )
     directory: Path | None = setting(
         None,
@@ -85,6 +104,28 @@ class CrawlWishes:
     lanes: int = setting(8, "tasks at a time in one process", low=1, high=1_000)
     turn_s: float = setting(5.0, "after so long a task makes room for the next, and goes on later", low=0.0)
     hold_s: float = setting(15.0, "so long after a process was killed its tasks go to others", low=0.5)
+
+    def choice(self, platform: str) -> Choice | None:
+        """What serves a platform. None: only a simulation could, and nobody asked for one."""
+        chosen = self.crawlers.get(platform) or self.crawlers.get(EVERY_OTHER)
+        if chosen is None and platform in FEEDS:
+            chosen = Choice(FEED)
+        return chosen or (Choice(SIMULATED) if self.simulated else None)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The platforms of a project that names none."""
+        named = tuple(name for name, choice in self.crawlers.items() if name != EVERY_OTHER and choice.searches)
+        return self.platforms or named or (SIMULATED_PLATFORMS if self.simulates else ())
+
+    @property
+    def simulates(self) -> bool:
+        """Somebody asked for posts that are made up."""
+        return self.simulated or any(choice.crawler == SIMULATED for choice in self.crawlers.values())
+
+    def unserved(self, platforms: Iterable[str]) -> tuple[str, ...]:
+        """Those of the platforms that nothing serves, each once."""
+        return tuple(name for name in dict.fromkeys(platforms) if self.choice(name) is None)
 
 
 def read_wishes(environment: Mapping[str, str]) -> CrawlWishes:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def create(
+def create(  # noqa: PLR0913 - the parameters of a command are its options
     context: typer.Context,
     keywords: Annotated[list[str], typer.Argument(help="What to look for.")],
     days: Annotated[str, typer.Option("--days", help="FIRST..LAST, such as 2025-01-01..2025-02-01.")],
@@ -39,6 +39,9 @@ def create(
         list[str] | None, typer.Option("--target", help="PLATFORM=URL of a page or feed; may be repeated.")
     ] = None,
     posts_max: Annotated[int | None, typer.Option("--posts-max", min=1, help="At most so many posts.")] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Made-up posts will do; the services have SMAP_SIMULATED=1.")
+    ] = False,
 ) -> None:
     """Create a project; running services take it from there."""
     session = of(context)
@@ -49,13 +52,14 @@ def create(
 
         from headrace_smap.project.orders import ProjectOrder, understood
 
-        wishes: dict[str, Any] = {"keywords": keywords, "date_range": days.split("..")}
-        wishes["targets"] = [_target(text) for text in target or ()]
+        asked: dict[str, Any] = {"keywords": keywords, "date_range": days.split("..")}
+        asked["targets"] = [_target(text) for text in target or ()]
         if posts_max is not None:
-            wishes["posts_max"] = posts_max
+            asked["posts_max"] = posts_max
+        wishes = replace(desk.wishes, simulated=desk.wishes.simulated or simulated)
         project = f"proj_{uuid_utils.uuid7()}"
         try:
-            order = understood(ProjectOrder.model_validate(wishes), desk.platforms)
+            order = understood(ProjectOrder.model_validate(asked), wishes)
         except ValidationError as wrong:
             raise CallerError("; ".join(map(_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
         await desk.creator.create(project, order)
@@ -85,10 +89,13 @@ def projects(
 
         rows = shown["items"]
         seen = [row["progress"] for row in rows]
+        marks = ["yes" if row["simulated"] else "no" for row in rows]
+        made_up = [Column("simulated", marks)] if "yes" in marks else []
         columns = [
             Column("project", [row["project_id"] for row in rows]),
             Column("status", [row["status"] for row in rows]),
             Column("posts", [f"{each['processed']:,} / {each['total']:,}" for each in seen]),
+            *made_up,
             Column("failed", [f"{each['errors']:,}" for each in seen]),
             Column("failed tasks", [f"{row['failed_tasks']:,}" for row in rows], spare=2),
             Column("created", [str(row["created_at"])[:19] for row in rows], spare=1),

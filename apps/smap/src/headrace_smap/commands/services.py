@@ -23,6 +23,10 @@ def up(
     rig: Annotated[
         bool, typer.Option("--rig", help="On RabbitMQ, Redis, S3 and PostgreSQL of the rig, started for this.")
     ] = False,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Make up posts of platforms that nothing serves, as SMAP_SIMULATED=1 does."),
+    ] = False,
 ) -> int:
     """Run all four services, each in a process of its own, until Ctrl-C.
 
@@ -38,6 +42,8 @@ def up(
     session = of(context)
     with ExitStack() as stack:
         shared = {"SMAP_HOME": str(frame.FRAME.load(os.environ).home)}
+        if simulated:
+            shared["SMAP_SIMULATED"] = "1"
         if rig:
             shared.update(stack.enter_context(rig_servers(session.say)))
         return asyncio.run(frame.up(os.environ, shared, Talk(session.say, tell)))

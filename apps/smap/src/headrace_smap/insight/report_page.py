@@ -19,6 +19,7 @@ UNKNOWN = "unknown"
 def report_page(report: ProjectReport) -> str:
     """The whole page."""
     parts = [
+        _banner(f"{report.simulated:,} of {report.posts:,} posts are simulated.") if report.simulated else "",
         f"<h1>smap · {escape(report.project)}</h1>",
         f'<p class="headline">{escape(headline(report))}</p>',
         f'<p class="soft">{escape(_about(report))}</p>',
@@ -38,17 +39,20 @@ def report_page(report: ProjectReport) -> str:
 
 def list_page(rows: Iterable[Row]) -> str:
     """All projects, the newest first."""
+    shown = list(rows)
     lines = [
         f'<tr><td class="name"><a href="projects/{quote(str(name), safe="")}/report">{escape(str(name))}</a></td>'
         f'<td class="name">{escape(", ".join(str(word) for word in keywords or ()))}</td>'
         f"<td>{escape(str(status or ''))}</td>"
-        f'<td class="n">{done:,} / {total:,}</td><td class="n">{errors:,}</td><td>{created_at:%Y-%m-%d %H:%M}</td></tr>'
-        for name, keywords, status, total, done, errors, created_at, _ in rows
+        f'<td class="n">{done:,} / {total:,}{" simulated" if simulated else ""}</td><td class="n">{errors:,}</td>'
+        f"<td>{created_at:%Y-%m-%d %H:%M}</td></tr>"
+        for name, keywords, status, total, done, errors, created_at, _, simulated in shown
     ]
+    banner = _banner("Some of these projects hold simulated posts.") if any(row[-1] for row in shown) else ""
     heads = '<th>Project</th><th>Keywords</th><th>Status</th><th class="n">Posts</th><th class="n">Failed</th>'
     heads += "<th>Created (UTC)</th>"
     table = _table(heads, lines) if lines else '<p class="soft">There are no projects yet.</p>'
-    return document("smap · projects", f'<h1>smap</h1><p class="headline">Projects</p>{table}')
+    return document("smap · projects", f'{banner}<h1>smap</h1><p class="headline">Projects</p>{table}')
 
 
 def headline(report: ProjectReport) -> str:
@@ -70,6 +74,11 @@ def document(title: str, body: str) -> str:
         f'<!doctype html><html lang="en"><head>{head}<title>{escape(title)}</title>'
         f"<style>{style}</style></head><body><main>{body}</main></body></html>"
     )
+
+
+def _banner(words: str) -> str:
+    """Nobody may take what was made up for what somebody said."""
+    return f'<p class="banner" role="note">{words} They are made up and say nothing about anybody.</p>'
 
 
 def _about(report: ProjectReport) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headrace.tables import RequestKeys
-from headrace_smap.collector.wishes import read_wishes
+from headrace_smap.collector.wishes import CrawlWishes, read_wishes
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.parts import SmapParts
@@ -24,7 +24,7 @@ class ProjectOperations:
     """Where the routes find what they need."""
 
     parts: SmapParts
-    platforms: tuple[str, ...]
+    wishes: CrawlWishes
     accountant: Accountant
     relay: Announcer
     creator: Creator
@@ -41,7 +41,7 @@ def desk_of(parts: SmapParts, now: Callable[[], datetime] = utc_now, hold_s: flo
     creator = Creator(parts, accountant, now)
     return ProjectOperations(
         parts=parts,
-        platforms=read_wishes(parts.settings.environment).platforms,
+        wishes=read_wishes(parts.settings.environment),
         accountant=accountant,
         relay=Announcer(parts, accountant, hold_s),
         creator=creator,

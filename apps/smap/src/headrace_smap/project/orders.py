@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from headrace.errors import TooLarge
+from headrace.errors import InvalidPayload, TooLarge
 from headrace_smap.collector.task_plan import (
     DAYS_MAX,
     KEYWORD_CHARS_MAX,
@@ -23,6 +23,7 @@ from headrace_smap.collector.task_plan import (
     read_order,
     split,
 )
+from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
 
 NAME_CHARS_MAX = 200
 PROJECT_CHARS_MAX = 100
@@ -64,7 +65,7 @@ class ProjectOrder(BaseModel):
         json_schema_extra={
             "example": {
                 "keywords": ["VinFast", "VF3"],
-                "targets": [{"platform": "tiktok", "url": "https://www.tiktok.com/@vinfast"}],
+                "targets": [{"platform": "feed", "url": "https://vnexpress.net/rss/kinh-doanh.rss"}],
                 "date_range": ["2025-01-01", "2025-02-01"],
             }
         },
@@ -131,8 +132,9 @@ class AcceptedOrder:
         return hashlib.sha256(msgspec.json.encode(self.payload(), order="sorted")).hexdigest()
 
 
-def understood(given: ProjectOrder, platforms: Sequence[str]) -> AcceptedOrder:
-    """The order as it is carried out. `ValueError` with the words of the collector if it cannot be."""
+def understood(given: ProjectOrder, wishes: CrawlWishes) -> AcceptedOrder:
+    """The order as it is carried out. `InvalidPayload` with the words of the collector if it cannot be, and with the
+    way out if a platform is served by nothing but a simulation that nobody asked for."""
     targets = [target.model_dump(exclude_defaults=True) for target in given.targets]
     days = [day.isoformat() for day in given.date_range] if given.date_range else None
     keywords = list(dict.fromkeys(" ".join(word.split()) for word in given.keywords))
@@ -140,7 +142,9 @@ def understood(given: ProjectOrder, platforms: Sequence[str]) -> AcceptedOrder:
     if (size := len(msgspec.json.encode(order.payload()))) > ORDER_BYTES_MAX:
         raise TooLarge(f"the order of {size:,} bytes is over ORDER_BYTES_MAX = {ORDER_BYTES_MAX:,}", "make several")
     try:
-        split(read_order("any", order.payload()), platforms)
+        tasks = split(read_order("any", order.payload()), wishes.searched)
     except OrderRefused as error:
-        raise ValueError(str(error)) from None
+        raise InvalidPayload(str(error)) from None
+    if unserved := wishes.unserved(task.platform for task in tasks):
+        raise InvalidPayload(unserved_words(", ".join(unserved)), WAY_OUT)
     return order

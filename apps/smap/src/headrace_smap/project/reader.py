@@ -78,7 +78,7 @@ def _shown(row: Row, progress: dict[str, object] | None) -> Shown:
     for name in ("created_at", "finished_at"):
         shown[name] = moment(shown[name]) if shown[name] else None
     seen = progress or NO_PROGRESS
-    cancelled_at, shown["failed_tasks"] = row[len(_FIELDS) :]
+    cancelled_at, shown["failed_tasks"], shown["simulated"] = row[len(_FIELDS) :]
     shown["status"] = CANCELLED if cancelled_at else seen["status"] if progress else shown["status"]
     shown["progress"] = {name: seen.get(name, 0) for name in ("total", "processed", "errors", "percent")}
     shown["ended"] = (progress or {}).get("status") == DONE

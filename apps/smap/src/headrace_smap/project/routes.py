@@ -66,10 +66,7 @@ def _making(desk: ProjectOperations, links: Links) -> APIRouter:
     @router.post("/projects", status_code=201)
     async def create(order: ProjectOrder, request: Request) -> Response:
         """Order a project. With an Idempotency-Key the same request again is the same project."""
-        try:
-            wanted = understood(order, desk.platforms)
-        except ValueError as error:
-            raise Problem(422, "invalid", str(error)) from None
+        wanted = understood(order, desk.wishes)
         project = order.id or f"proj_{seed_of(request)}"
         await desk.creator.create(project, wanted)
         made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload()}

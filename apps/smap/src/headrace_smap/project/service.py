@@ -50,7 +50,7 @@ class ProjectService(Service):
             group.create_task(self._tidy(stop))
 
     def routes(self) -> Sequence[APIRouter]:
-        return [front_routes(), *project_routes(self.desk), progress_routes(self._parts)]
+        return [front_routes(self.desk.wishes.simulates), *project_routes(self.desk), progress_routes(self._parts)]
 
     async def _tidy(self, stop: asyncio.Event) -> None:
         """Answers that nobody asks for any more, and what they were made of."""

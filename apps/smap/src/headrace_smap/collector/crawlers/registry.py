@@ -11,11 +11,11 @@ from headrace_smap.collector.crawlers.kit import CrawlKit
 from headrace_smap.collector.crawlers.polite_fetcher import PoliteFetcher
 from headrace_smap.collector.crawlers.simulated import open_simulated
 from headrace_smap.collector.tasks import Crawler, CrawlFailed
-from headrace_smap.collector.wishes import EVERY_OTHER, Choice, CrawlWishes
+from headrace_smap.collector.wishes import FEED, SIMULATED, WAY_OUT, Choice, CrawlWishes, unserved_words
 
 GROUP = "headrace.smap.crawlers"
 Open = Callable[[str, CrawlKit], Crawler]
-SHIPPED: Mapping[str, Open] = {"feed": open_feed, "simulated": open_simulated}
+SHIPPED: Mapping[str, Open] = {FEED: open_feed, SIMULATED: open_simulated}
 
 
 class Crawlers:
@@ -33,9 +33,9 @@ class Crawlers:
 
     def serving(self, platform: str) -> Crawler:
         """The crawler of a platform; `CrawlFailed` if nobody serves it."""
-        choice = self._wishes.crawlers.get(platform) or self._wishes.crawlers.get(EVERY_OTHER)
+        choice = self._wishes.choice(platform)
         if choice is None:
-            raise CrawlFailed(f"no crawler serves {platform}: name one in SMAP_CRAWLERS, {platform}=…")
+            raise CrawlFailed(f"{unserved_words(platform)}. {WAY_OUT}")
         return self._opened(choice)
 
     async def close(self) -> None:

@@ -178,7 +178,8 @@ SELECT coalesce(nullif(split_part(reason, ':', 1), ''), 'unknown'), count(*), mi
 
 -- name: report_list
 SELECT kept.project_id, coalesce(project.keywords, '[]'), coalesce(project.status, kept.status),
-       kept.total, kept.done, kept.errors, kept.created_at, kept.finished_at
+       kept.total, kept.done, kept.errors, kept.created_at, kept.finished_at,
+       EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = kept.project_id AND post.simulated)
   FROM smap_project AS kept
   LEFT JOIN projects AS project ON project.id = kept.project_id
  WHERE kept.deleted_at IS NULL

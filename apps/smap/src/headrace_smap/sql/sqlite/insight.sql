@@ -183,7 +183,8 @@ SELECT coalesce(nullif(CASE WHEN instr(reason, ':') > 0 THEN substr(reason, 1, i
 
 -- name: report_list
 SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", coalesce(project.status, kept.status),
-       kept.total, kept.done, kept.errors, kept.created_at AS "created_at [time]", kept.finished_at AS "finished_at [time]"
+       kept.total, kept.done, kept.errors, kept.created_at AS "created_at [time]", kept.finished_at AS "finished_at [time]",
+       EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = kept.project_id AND post.simulated) AS "simulated [bool]"
   FROM smap_project AS kept
   LEFT JOIN projects AS project ON project.id = kept.project_id
  WHERE kept.deleted_at IS NULL

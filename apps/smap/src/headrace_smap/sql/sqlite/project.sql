@@ -30,7 +30,8 @@ SELECT project.id, project.keywords AS "keywords [json]", project.targets AS "ta
        project.created_at AS "created_at [time]",
        coalesce(account.finished_at, project.finished_at) AS "finished_at [time]", ordered.name, ordered.posts_max,
        ordered.parent, account.cancelled_at AS "cancelled_at [time]",
-       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed')
+       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
+       EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated) AS "simulated [bool]"
   FROM projects AS project
   LEFT JOIN smap_project AS account ON account.project_id = project.id
   LEFT JOIN smap_order AS ordered ON ordered.project_id = project.id
@@ -48,7 +49,8 @@ SELECT project.id, project.keywords AS "keywords [json]", project.targets AS "ta
        project.created_at AS "created_at [time]",
        coalesce(account.finished_at, project.finished_at) AS "finished_at [time]", ordered.name, ordered.posts_max,
        ordered.parent, account.cancelled_at AS "cancelled_at [time]",
-       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed')
+       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
+       EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated) AS "simulated [bool]"
   FROM projects AS project
   LEFT JOIN smap_project AS account ON account.project_id = project.id
   LEFT JOIN smap_order AS ordered ON ordered.project_id = project.id
