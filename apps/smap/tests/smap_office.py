@@ -144,6 +144,7 @@ def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
         "risk_score": 0.0,
         "missing": ["comments"],
         "simulated": False,
+        "uncertain": {},
     }
     return {**row, **columns}
 

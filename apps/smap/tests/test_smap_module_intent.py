@@ -70,3 +70,10 @@ def test_spam_is_known_with_its_reason(text: str, reason: str) -> None:
 )
 def test_an_opinion_with_a_number_or_a_link_is_no_spam(text: str) -> None:
     assert not analysed(text).is_spam
+
+
+def test_an_intent_that_leads_by_little_is_uncertain() -> None:
+    both = analysed("Giá bao nhiêu vậy shop? Mình muốn mua 1 chiếc")
+    assert both.uncertain["intent"]["rules"] == both.intent
+    assert both.uncertain["intent"]["margin"] < 0.1
+    assert "intent" not in analysed("quá tệ, thất vọng").uncertain

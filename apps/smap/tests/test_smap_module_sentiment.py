@@ -93,3 +93,10 @@ def test_whoever_asks_for_help_is_not_yet_angry() -> None:
 
 def test_a_score_is_never_out_of_its_range() -> None:
     assert -1 <= analysed("tệ quá thất vọng lừa đảo " * 150).sentiment_score < -0.99
+
+
+def test_a_score_near_the_border_between_two_labels_is_uncertain() -> None:
+    near = analysed("hơi chậm")
+    assert near.uncertain["sentiment"]["rules"] == near.sentiment
+    assert near.uncertain["sentiment"]["margin"] < 0.1
+    assert "sentiment" not in analysed("quá tệ, thất vọng").uncertain

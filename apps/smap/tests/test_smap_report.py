@@ -61,6 +61,7 @@ def post(number: int, **changes: Any) -> dict[str, Any]:
         "risk_score": 0.5,
         "missing": [],
         "simulated": False,
+        "uncertain": {},
     }
     return {**row, **changes}
 

@@ -30,6 +30,7 @@ FOUND: dict[str, object] = {
     **{name: name for name in ("text", "language", "intent", "sentiment", "risk")},
     **{name: [name] for name in ("hashtags", "spam_reasons", "keywords", "phrases", "aspects", "missing")},
     "aspect_sentiments": {"a": {"label": "negative", "score": -0.5}},
+    "uncertain": {"sentiment": {"rules": "neutral", "margin": 0.05}},
     **{"intent_score": 0.1, "spam_score": 0.2, "sentiment_score": -1e-05, "engagement_rate": 1e20, "impact": 0.4},
     **{"is_spam": True, "reach": 2**60, "engagement": 7, "risk_score": 0.6},
 }

@@ -51,6 +51,7 @@ COLUMNS = (
     ("risk_score", "double"),
     ("missing", "json"),
     ("simulated", "bool"),
+    ("uncertain", "json"),
 )
 NAMES = tuple(name for name, _ in COLUMNS)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import NotRequired, Protocol, TypedDict, runtime_checkable
 
 import msgspec
 
@@ -25,6 +25,7 @@ UNKNOWN = "unknown"
 POSITIVE = "positive"
 NEUTRAL = "neutral"
 NEGATIVE = "negative"
+SENTIMENTS = (NEGATIVE, NEUTRAL, POSITIVE)
 LOW, MEDIUM, HIGH, CRITICAL = "LOW", "MEDIUM", "HIGH", "CRITICAL"
 
 
@@ -74,6 +75,14 @@ class AspectSentiment(TypedDict):
     score: float
 
 
+class Doubt(TypedDict):
+    """Why an answer is uncertain: what rules and a model say, if they were asked, and by how much the answer leads."""
+
+    rules: NotRequired[str]
+    model: NotRequired[str]
+    margin: float
+
+
 class Draft(msgspec.Struct):
     """One post on its way through the modules."""
 
@@ -110,6 +119,7 @@ class Draft(msgspec.Struct):
     risk: str = LOW
     risk_score: float = 0.0
     missing: list[str] = []
+    uncertain: dict[str, Doubt] = {}
 
     @staticmethod
     def of(post: RawPost, context: AnalysisContext) -> Draft:
@@ -149,7 +159,7 @@ _TOLD: tuple[str, ...] = ("id", "platform", "author_id", "author_name", "followe
 _TOLD += ("views", "url")
 _FOUND: tuple[str, ...] = ("text", "language", "hashtags", "intent", "intent_score", "is_spam", "spam_score")
 _FOUND += ("spam_reasons", "keywords", "phrases", "aspects", "sentiment", "sentiment_score", "aspect_sentiments")
-_FOUND += ("reach", "engagement", "engagement_rate", "impact", "risk", "risk_score", "missing")
+_FOUND += ("reach", "engagement", "engagement_rate", "impact", "risk", "risk_score", "missing", "uncertain")
 _told: Callable[[RawPost], tuple[object, ...]] = attrgetter(*_TOLD)
 _found: Callable[[Draft], tuple[object, ...]] = attrgetter(*_FOUND, "post.simulated")
 COLUMNS = ("post_id", *_TOLD[1:], *_FOUND, "simulated")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from headrace_smap.analytics.modules.drafts import OTHER, Draft
+from headrace_smap.analytics.modules.drafts import OTHER, Doubt, Draft
 from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.sentiment.rules import strength_of
 from headrace_smap.analytics.modules.spam import SPAM_FROM, judge
 from headrace_smap.analytics.modules.text.lexicons import Lexicon, entries_of, lexicon
 
+INTENT = "intent"
 QUESTION, COMPLAINT, PRAISE, PURCHASE = "question", "complaint", "praise", "purchase"
 COMPARISON, NEWS, SUPPORT = "comparison", "news", "support"
 INTENTS = (QUESTION, COMPLAINT, PRAISE, PURCHASE, COMPARISON, NEWS, SUPPORT, OTHER)
@@ -22,6 +23,8 @@ _DECIDED_FROM = 1.0
 _MOOD = 0.8
 _MOOD_MAX = 4.0
 _ASKS_FOR_HELP = 1.5
+_LEAD_MIN = 0.1
+"""Two intents whose scores are nearer than this are hard to tell apart."""
 
 
 @cache
@@ -33,7 +36,7 @@ def _signs() -> Lexicon[tuple[str, float]]:
 class Intent:
     """By signs and mood; see `spam` for the other half."""
 
-    name = "intent"
+    name = INTENT
     version = "1"
     needs = ("prepare",)
 
@@ -41,7 +44,7 @@ class Intent:
         del options
 
     def apply(self, draft: Draft) -> None:
-        """Fill `intent`, `intent_score`, `is_spam`, `spam_score` and `spam_reasons`."""
+        """Fill `intent`, `intent_score`, `is_spam`, `spam_score`, `spam_reasons` and `uncertain`."""
         draft.spam_score, draft.spam_reasons = judge(draft)
         draft.is_spam = draft.spam_score >= SPAM_FROM
         votes = _votes(draft)
@@ -51,6 +54,10 @@ class Intent:
             return
         draft.intent = best
         draft.intent_score = round(votes[best] / (sum(votes.values()) + 1.0), 3)
+        second = max((vote for intent, vote in votes.items() if intent != best), default=0.0)
+        lead = round((votes[best] - second) / (sum(votes.values()) + 1.0), 4)
+        if lead < _LEAD_MIN:
+            draft.uncertain[INTENT] = Doubt(rules=best, margin=lead)
 
 
 def _votes(draft: Draft) -> dict[str, float]:

@@ -6,7 +6,7 @@ INSERT INTO post_analytics
         platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
         intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
         sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk, risk_score, missing,
-        simulated)
+        uncertain, simulated)
 SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz, (told ->> 5)::date,
        (told ->> 6)::timestamptz, told ->> 7, told ->> 8, told ->> 9, told ->> 10, told ->> 11,
        (told ->> 12)::bigint, (told ->> 13)::bigint, (told ->> 14)::bigint, (told ->> 15)::bigint,
@@ -15,7 +15,7 @@ SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz
        told -> 26, told -> 27, told -> 28, told ->> 29, (told ->> 30)::double precision, told -> 31,
        (told ->> 32)::bigint, (told ->> 33)::bigint, (told ->> 34)::double precision,
        (told ->> 35)::double precision, told ->> 36, (told ->> 37)::double precision, told -> 38,
-       (told ->> 39)::boolean
+       told -> 39, (told ->> 40)::boolean
   FROM jsonb_array_elements(:rows::jsonb) AS told
  WHERE told ->> 0 <> ALL (ARRAY(SELECT project_id FROM smap_project
                                  WHERE project_id = ANY (:projects::text[]) AND deleted_at IS NOT NULL))
@@ -32,8 +32,8 @@ SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz
        sentiment_score = EXCLUDED.sentiment_score, aspect_sentiments = EXCLUDED.aspect_sentiments,
        reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
        impact = EXCLUDED.impact, risk = EXCLUDED.risk, risk_score = EXCLUDED.risk_score, missing = EXCLUDED.missing,
-       simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at, analyzed_at = EXCLUDED.analyzed_at,
-       model_version = EXCLUDED.model_version;
+       uncertain = EXCLUDED.uncertain, simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at,
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
 
 -- name: analytics_projects
 -- What the analysis needs to know of projects: whether somebody cancelled or deleted them, what they look for, and when.

@@ -5,13 +5,13 @@ INSERT INTO post_analytics
         platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
         intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
         sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk, risk_score, missing,
-        simulated)
+        uncertain, simulated)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
        value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
        value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22,
        value ->> 23, value ->> 24, value ->> 25, value ->> 26, value ->> 27, value ->> 28, value ->> 29,
        value ->> 30, value ->> 31, value ->> 32, value ->> 33, value ->> 34, value ->> 35, value ->> 36,
-       value ->> 37, value ->> 38, value ->> 39
+       value ->> 37, value ->> 38, value ->> 39, value ->> 40
   FROM json_each(:rows)
  WHERE value ->> 0 NOT IN (SELECT project_id FROM smap_project
                             WHERE project_id IN (SELECT value FROM json_each(:projects)) AND deleted_at IS NOT NULL)
@@ -27,8 +27,8 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        sentiment_score = EXCLUDED.sentiment_score, aspect_sentiments = EXCLUDED.aspect_sentiments,
        reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
        impact = EXCLUDED.impact, risk = EXCLUDED.risk, risk_score = EXCLUDED.risk_score, missing = EXCLUDED.missing,
-       simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at, analyzed_at = EXCLUDED.analyzed_at,
-       model_version = EXCLUDED.model_version;
+       uncertain = EXCLUDED.uncertain, simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at,
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
 
 -- name: analytics_projects
 -- What the analysis needs to know of projects: whether somebody cancelled or deleted them, what they look for, and when.

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from headrace.errors import CallerError, MissingExtra
 from headrace_smap.analytics.modules.drafts import NEGATIVE, NEUTRAL, POSITIVE, AspectSentiment, Draft
+from headrace_smap.analytics.modules.sentiment.module import SENTIMENT
 
 TOKENS_MAX = 256
 TEXTS_MAX = 16
@@ -39,7 +40,7 @@ class OnnxSession(Protocol):
 class ModelSentiment:
     """Sentiment by a classifier; `opened` makes a session of the bytes of its file."""
 
-    name = "sentiment"
+    name = SENTIMENT
     needs = ("prepare",)
 
     def __init__(self, path: Path, opened: Callable[[bytes], OnnxSession] | None = None) -> None:

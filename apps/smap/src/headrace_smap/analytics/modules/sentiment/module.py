@@ -12,6 +12,7 @@ from headrace_smap.analytics.modules.drafts import (
     NEUTRAL,
     POSITIVE,
     BatchModule,
+    Doubt,
     Draft,
     Module,
     Sentence,
@@ -20,10 +21,13 @@ from headrace_smap.analytics.modules.intent import SUPPORT
 from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.sentiment.rules import clause_strength, strength_of
 
+SENTIMENT = "sentiment"
 _ALPHA = 15.0
 ASKED_FOR_HELP = 0.4
 LABEL_FROM = 0.2
 """A score nearer to nought than this is neutral."""
+_DOUBTED_WITHIN = 0.1
+"""So near to the border between two labels either could be meant."""
 
 
 def scored(strength: float) -> float:
@@ -50,7 +54,7 @@ def sentiment(options: ModuleOptions) -> Module | BatchModule:
 class Sentiment:
     """By rules; see `sentiment_rules` and `sentiment_english`."""
 
-    name = "sentiment"
+    name = SENTIMENT
     version = "1"
     needs = ("prepare",)
 
@@ -62,11 +66,14 @@ class Sentiment:
         strength_of(Sentence("tốt", ["tốt"], MIXED, clauses=[(0, 1, 1.0)]))
 
     def apply(self, draft: Draft) -> None:
-        """Fill `sentiment`, `sentiment_score` and `aspect_sentiments`."""
+        """Fill `sentiment`, `sentiment_score`, `aspect_sentiments` and `uncertain`."""
         said = sum(map(strength_of, draft.sentences))
         # Whoever asks for help names a fault without passing judgement.
         draft.sentiment_score = scored(said * ASKED_FOR_HELP if said < 0 and draft.intent == SUPPORT else said)
         draft.sentiment = labelled(draft.sentiment_score)
+        lead = round(abs(abs(draft.sentiment_score) - LABEL_FROM), 4)
+        if lead < _DOUBTED_WITHIN:
+            draft.uncertain[SENTIMENT] = Doubt(rules=draft.sentiment, margin=lead)
         by_aspect: dict[str, float] = {}
         for number, places in groupby(draft.aspect_places, key=itemgetter(1)):
             found = [(aspect, index) for aspect, _, index in places]
