@@ -11,6 +11,7 @@ from headrace_smap.analytics.modules.keywords import keywords_of, phrases
 from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.text.lexicons import entries_in, entries_of, lexicon
 
+ASPECTS = "aspects"
 NO_ASPECT = "-"
 """A phrase of the list that only looks like an aspect: `bàn giao` delivers nothing."""
 PLACES_MAX = 100
@@ -20,7 +21,7 @@ FILE_BYTES_MAX = 1_000_000
 class Aspects:
     """Aspects come from a list of phrases that a file can extend."""
 
-    name = "aspects"
+    name = ASPECTS
     version = "1"
     needs = ("prepare",)
 
@@ -36,6 +37,7 @@ class Aspects:
     def apply(self, draft: Draft) -> None:
         """Fill `keywords`, `aspects`, `aspect_places` and `phrases`."""
         draft.keywords = keywords_of(draft.context.keywords).find(draft) if draft.context.keywords else []
+        draft.aspect_places = []
         for number, sentence in enumerate(draft.sentences):
             if sentence.language != OTHER and len(draft.aspect_places) < PLACES_MAX:
                 found = self._aspects.find(sentence.words, sentence.plain)

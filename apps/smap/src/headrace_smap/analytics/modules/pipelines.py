@@ -41,12 +41,15 @@ _OURS = {
 
 @dataclass(frozen=True, slots=True)
 class ModuleOptions:
-    """What the modules can be told: which, in order; a file with more aspects; a model in place of the sentiment
-    rules."""
+    """What the modules can be told: which, in order; a file with more aspects; models beside the rules, and one in
+    place of the sentiment rules."""
 
     modules: tuple[str, ...] = setting(NAMES, "the modules in order")
     aspects_file: Path | None = setting(
         None, "a file with more aspects", variable=f"{PREFIX}ASPECTS", parse=Path, without="none"
+    )
+    models: tuple[str, ...] = setting(
+        (), "models of `headrace smap train`, separated by commas", without="the rules alone"
     )
     sentiment_model: Path | None = setting(None, "a model in place of the sentiment rules", without="none")
 
@@ -127,13 +130,33 @@ def pipeline(names: Sequence[str] = NAMES, options: ModuleOptions | None = None)
     """The modules of these names, in this order."""
     chosen = options or ModuleOptions()
     modules: list[Module | BatchModule] = []
+    learned = _learned(chosen, names)
     for name in names:
-        module = _factory(name)(chosen)
+        module = learned(_factory(name)(chosen))
         missing = [need for need in getattr(module, "needs", ()) if need not in {built.name for built in modules}]
         if missing:
             raise CallerError(f"module {name} needs {', '.join(missing)} before it", f"SMAP_MODULES={','.join(NAMES)}")
         modules.append(module)
     return Pipeline(modules)
+
+
+def _learned(options: ModuleOptions, names: Sequence[str]) -> Callable[[Module | BatchModule], Module | BatchModule]:
+    """What puts a model beside a module, if the options name one for it."""
+    if not options.models:
+        return lambda module: module
+    # numpy takes longer to load than all word lists.
+    from headrace_smap.analytics.modules.linear.learned_module import LearnedModule, models_in
+
+    models = models_in(options.models, names)
+
+    def with_model(module: Module | BatchModule) -> Module | BatchModule:
+        if module.name not in models:
+            return module
+        if isinstance(module, BatchModule):
+            raise CallerError(f"there are two models of {module.name}", "SMAP_MODELS or SMAP_SENTIMENT_MODEL, not both")
+        return LearnedModule(module, models[module.name])
+
+    return with_model
 
 
 def pipeline_of(environment: Mapping[str, str]) -> Pipeline:
