@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-from html import unescape
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browser import Browser, chromium_path
 from silver_report_sample import HOSTILE, large, small
 
-from headrace.testing.rig.catalogue import TOOLS
-from headrace.testing.rig.installation import obtain
+from headrace.pages import save
 from headrace_silver.quality.values import Quality
-from headrace_silver.report import terminal
+from headrace_silver.report.page import page
+from headrace_silver.report.words import TEXTS
 
-BROWSER_S_MAX = 60
-# The page stands in frames of a phone's and a desk's width; a window of the browser cannot be that narrow.
-FRAMES = """<!doctype html><meta charset=utf-8><body>
-{frames}
-<pre id=answer></pre><script>
-onload = () => {
-  document.getElementById("answer").textContent = JSON.stringify([...document.querySelectorAll("iframe")].map(frame => {
-    const page = frame.contentDocument, root = page.documentElement;
-    return {wide: root.scrollWidth, room: root.clientWidth, scripts: page.scripts.length,
-            rows: page.querySelectorAll(".heat tbody tr").length, strip: page.querySelector(".strip").clientWidth,
-            words: page.body.textContent};
-  }));
-};
-</script>"""
+# Tables that are cut off at the right, and cells that show nothing although they hold something.
+CUT = """[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)
+    .map(each => each.getAttribute('aria-label'))"""
+UNSEEN = """[...document.querySelectorAll('main td:not(:empty), main tbody th')].filter(cell => {
+    const box = cell.getBoundingClientRect();
+    return box.width < 8 || box.height < 8 || box.right > innerWidth; }).map(cell => cell.textContent).slice(0, 5)"""
+FIND = """(text => {
+    const box = document.querySelector('[data-table=symbols]'), field = box.querySelector('[name=any]');
+    field.value = text; field.dispatchEvent(new Event('input', {bubbles: true}));
+    return [...box.querySelectorAll('tbody th')].map(cell => cell.textContent.trim()); })"""
 
 
 @pytest.fixture(scope="module")
@@ -39,70 +32,60 @@ def quality(tmp_path_factory: pytest.TempPathFactory) -> Quality:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> str:
-    obtain(["chromium"])
-    found = TOOLS["chromium"].found()
-    assert found is not None
-    return str(found)
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(chromium_path(), tmp_path_factory.mktemp("profile"), "about:blank") as opened:
+        yield opened
 
 
-def opened(chromium: str, folder: Path, page: str) -> tuple[str, str]:
-    """The page after its scripts have run, and what was said on the console."""
-    line = [
-        chromium,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--enable-logging=stderr",
-        "--allow-file-access-from-files",
-        f"--user-data-dir={folder / 'profile'}",
-        "--window-size=1700,900",
-        "--virtual-time-budget=5000",
-        "--dump-dom",
-        (folder / page).as_uri(),
-    ]
-    answer = subprocess.run(line, capture_output=True, text=True, timeout=BROWSER_S_MAX, check=True)
-    said = [told for told in answer.stderr.splitlines() if "CONSOLE" in told]
-    return answer.stdout, "\n".join(said)
-
-
-def frames(chromium: str, folder: Path, *widths: int) -> tuple[list[dict[str, Any]], str]:
-    text = "".join(f"<iframe width={width} height=700 src=report.html></iframe>" for width in widths)
-    (folder / "frames.html").write_text(FRAMES.replace("{frames}", text), "utf-8")
-    text, said = opened(chromium, folder, "frames.html")
-    found = re.search(r'<pre id="answer">(.+?)</pre>', text, re.DOTALL)
-    assert found, text[:2_000]
-    answer: list[dict[str, Any]] = json.loads(unescape(found[1]))
-    return answer, said
-
-
-def test_the_page_fits_a_phone_and_a_desk_and_complains_of_nothing(
-    chromium: str, tmp_path: Path, quality: Quality
+@pytest.mark.parametrize("language", TEXTS.languages)
+def test_nothing_is_cut_or_unseen_and_axe_finds_nothing(
+    browser: Browser, tmp_path: Path, quality: Quality, language: str
 ) -> None:
-    terminal.write_html(quality, tmp_path / "report.html")
-    answers, said = frames(chromium, tmp_path, 360, 1280)
-    assert said == ""
-    for answer, width in zip(answers, (360, 1280), strict=True):
-        assert answer["wide"] <= answer["room"] <= width
-        assert answer["scripts"] == 0
-        assert answer["rows"] == len([entry for entry in quality.symbols if entry.expected])
-        assert answer["strip"] > 150
-        assert "<script>alert('x')</script> Cổ phiếu" in answer["words"]
-        assert HOSTILE.replace("\x1b", "�") in answer["words"]
+    save(page(quality, TEXTS.of(language)), tmp_path / "report.html")
+    browser.said.clear()
+    browser.open((tmp_path / "report.html").as_uri())
+    for width, scheme in ((1_440, "light"), (390, "dark"), (390, "light"), (768, "dark")):
+        browser.narrow(width)
+        browser.prefer(scheme)
+        assert browser.run("document.documentElement.scrollWidth") == width
+        assert browser.run(CUT) == []
+        assert browser.run(UNSEEN) == []
+        assert browser.violations() == [], (width, scheme)
+    words = browser.run("document.body.textContent")
+    assert "<script>alert('x')</script> Cổ phiếu" in words
+    assert HOSTILE.replace("\x1b", "�") in words
+    assert browser.said == []
 
 
-def test_a_page_of_the_whole_market_opens(chromium: str, tmp_path: Path) -> None:
-    terminal.write_html(large(1_600, 250), tmp_path / "report.html")
-    answers, said = frames(chromium, tmp_path, 360)
-    assert said == ""
-    assert [answer["rows"] for answer in answers] == [1_600]
-    assert answers[0]["wide"] <= answers[0]["room"]
+def test_a_page_of_the_whole_market_opens_and_finds_one_of_1600(browser: Browser, tmp_path: Path) -> None:
+    save(page(large(1_600, 250)), tmp_path / "report.html")
+    browser.said.clear()
+    browser.narrow(1_440)
+    browser.open((tmp_path / "report.html").as_uri())
+    assert browser.run(CUT) == []
+    assert browser.run("document.querySelector('[data-table=symbols] output').textContent") == "1,600 of 1,600 rows"
+    assert browser.run("document.querySelectorAll('[data-table=symbols] tbody tr').length") == 100
+    assert browser.run(f"{FIND}('s1599')") == ["S1599"]
+    browser.narrow(390)
+    assert browser.run("document.documentElement.scrollWidth") == 390
+    assert browser.said == []
 
 
-def test_a_page_that_is_too_wide_or_complains_would_be_noticed(chromium: str, tmp_path: Path) -> None:
-    text = '<!doctype html><body><p style="width:900px">x</p><i class=strip></i><script>console.error("oh")</script>'
+def test_a_tile_leads_to_the_symbols_that_are_late(browser: Browser, tmp_path: Path, quality: Quality) -> None:
+    save(page(quality), tmp_path / "report.html")
+    browser.open((tmp_path / "report.html").as_uri())
+    browser.run("document.querySelector('.tiles a[href*=late]').click()")
+    found = browser.run("[...document.querySelectorAll('[data-table=symbols] tbody th')].map(each => each.textContent)")
+    assert sorted(found) == ["EDG", "LAT", "LTE"]
+
+
+def test_a_table_that_is_cut_or_empty_would_be_noticed(browser: Browser, tmp_path: Path) -> None:
+    text = (
+        "<!doctype html><main><div class=scroll aria-label=wide style='width:300px;overflow-x:auto'>"
+        "<table><tbody><tr><th>a</th><td><p style='width:900px'>b</p></td>"
+        "<td><i style='display:none'>c</i></td></table>"
+    )
     (tmp_path / "report.html").write_text(text, "utf-8")
-    answers, said = frames(chromium, tmp_path, 360)
-    assert answers[0]["wide"] > answers[0]["room"]
-    assert "oh" in said
+    browser.open((tmp_path / "report.html").as_uri())
+    assert browser.run(CUT) == ["wide"]
+    assert browser.run(UNSEEN) == ["c"]

@@ -17,9 +17,9 @@
 from headrace.pages.blocks import Section, Tile, banner, notes, terms, tiles
 from headrace.pages.charts import Chart, ChartRow, Series, bars, columns, lines, sparkline
 from headrace.pages.documents import Document, Header, document, response, save
-from headrace.pages.heat_map import HeatMap, HeatMark, HeatRow, heat_map
+from headrace.pages.heat_maps import HeatMap, HeatMark, HeatRow, heat_map, runs
 from headrace.pages.markup import Html, element, is_followed, items, join, link, paragraphs, plain, text
-from headrace.pages.table import Cell, Listing, TableColumn, filter_url, moment, table
+from headrace.pages.tables import Cell, Listing, TableColumn, filter_url, moment, table
 from headrace.pages.tones import TONES, mark
 from headrace.pages.words import LANGUAGES, Texts, Words
 
@@ -54,6 +54,7 @@ __all__ = [
     "HeatMark",
     "HeatRow",
     "heat_map",
+    "runs",
     "TONES",
     "mark",
     "Html",

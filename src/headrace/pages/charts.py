@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headrace.pages.markup import Html, element, join, link
-from headrace.pages.table import Listing, TableColumn, table
+from headrace.pages.tables import Listing, TableColumn, table
 from headrace.pages.tones import SIGNS, check, swatch
 from headrace.pages.words import Words
 

@@ -113,7 +113,8 @@ def response(page: Document, status: int = 200) -> Response:
 
 def _header(words: Words, header: Header, sections: Sequence[Section]) -> Html:
     sign = element("span", SIGNS[check(header.tone)], class_=f"ink-{header.tone}", aria_hidden="true")
-    headline = element("p", sign, " ", header.headline, class_="headline") if header.headline else ""
+    said = header.headline.replace(" %", "\u00a0%")
+    headline = element("p", sign, " ", said, class_="headline") if said else ""
     links = [link(f"#{each.name}", each.title) for each in sections]
     return element(
         "header",

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from html import escape
 from urllib.parse import urlsplit
 
-# Joiners are invisible and still part of words and of emoji.
-_JOINERS = "\u200c\u200d"
+# Joiners are invisible and still part of words and of emoji; a space that does not break is a space.
+_JOINERS = "\u200c\u200d\u00a0"
 _VOID = frozenset({"br", "hr", "input", "link", "meta", "path", "rect", "line", "circle"})
 _REFUSED = ("style", "on", "srcdoc")
 

@@ -75,7 +75,7 @@ class Words:
         """A text with its places filled. An unknown key is an error: a page never shows one."""
         forms = self._table[key].split("|")
         form = forms[0] if values.get("count") == 1 else forms[-1]
-        return form.format(**{name: self.shown(value) for name, value in values.items()}) if values else form
+        return form.format(**{name: self.shown(value) for name, value in values.items()})
 
     def get(self, key: str, otherwise: str) -> str:
         """The text of a key that may be unknown: names of rules and states that come from elsewhere."""

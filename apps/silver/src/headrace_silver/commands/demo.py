@@ -131,9 +131,10 @@ def _is_right(shown: DemoResult) -> bool:
 
 
 def _write(quality: Quality, path: Path) -> None:
-    from headrace_silver.report.page import write_html
+    from headrace.pages import save
+    from headrace_silver.report.page import page
 
-    write_html(quality, path)
+    save(page(quality), path)
 
 
 def _show(console: Any, shown: DemoResult, report: Path) -> None:

@@ -37,6 +37,7 @@ def report(  # noqa: PLR0913 - the parameters of a command are its options
         Path | None, typer.Option(metavar="FILE", help="A CSV file of symbol,exchange for those traded elsewhere.")
     ] = None,
     stopped_after: Annotated[int, typer.Option(min=1, help=_STOPPED)] = 20,
+    language: Annotated[str, typer.Option(help="The language of the page: en or vi.")] = "en",
 ) -> None:
     """How fresh, complete and valid the data is.
 
@@ -44,23 +45,29 @@ def report(  # noqa: PLR0913 - the parameters of a command are its options
     Prices outside the daily band or between the ticks of the exchange are warnings: corporate actions and adjusted
     prices cause them, too.
     """
+    from headrace.pages import save
     from headrace_silver.market.price_bands import Market, read_exchanges
     from headrace_silver.quality import assessment
     from headrace_silver.quality.values import ReportSettings
     from headrace_silver.report import terminal
+    from headrace_silver.report.document import document
+    from headrace_silver.report.page import page
+    from headrace_silver.report.words import TEXTS
 
     session = of(context)
+    if language not in TEXTS.languages:
+        raise CallerError(f"there is no page in {language!r}", f"--language {' or '.join(TEXTS.languages)}")
     market = Market(exchange.upper(), read_exchanges(exchanges) if exchanges else {})
     with opened_store(session) as store:
         found = assessment.assess(store, datetime.now(UTC), ReportSettings(days, stopped_after, market))
     if html is not None:
         try:
-            terminal.write_html(found, html)
+            save(page(found, TEXTS.of(language)), html)
         except OSError as error:
             raise CallerError(f"{html} cannot be written: {error}", "name another file by --html") from error
         session.say(f"→ {html}")
     # With --json nothing but the document goes to stdout.
-    session.answer(terminal.document(found), lambda console: terminal.show(found, console))
+    session.answer(document(found), lambda console: terminal.show(found, console))
 
 
 def late(
@@ -129,7 +136,8 @@ def _answer_export(session: Session, written: list[Exported]) -> None:
 
 
 def _show_late(console: Console, found: Late) -> None:
-    from headrace_silver.report.text import counted, plain
+    from headrace.pages import plain
+    from headrace_silver.report.text import TEXT_CHARS_MAX, counted
 
     if not found.known:
         console.print("there is no bar of any symbol that still trades")
@@ -137,10 +145,14 @@ def _show_late(console: Console, found: Late) -> None:
         console.print(f"{len(found.late):,} of {counted(found.known, 'symbol')} lack a bar for {found.day}:")
         for entry in found.late:
             behind = counted(entry.behind, "trading day")
-            console.print(f"  {plain(entry.symbol)}  last bar {entry.last_day}, {behind} behind", markup=False)
+            console.print(
+                f"  {plain(entry.symbol, TEXT_CHARS_MAX)}  last bar {entry.last_day}, {behind} behind", markup=False
+            )
     else:
         console.print(f"{counted(found.known, 'symbol')}, none late: all have the bar for {found.day}")
     if found.stopped:
-        console.print(f"stopped: {', '.join(plain(entry.symbol) for entry in found.stopped)}", markup=False)
+        console.print(
+            f"stopped: {', '.join(plain(entry.symbol, TEXT_CHARS_MAX) for entry in found.stopped)}", markup=False
+        )
     for note in found.notes:
         console.print(f"note: {note}", markup=False)

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headrace_silver.report.text import plain
+from headrace.pages import plain
+from headrace_silver.report.text import TEXT_CHARS_MAX
 from headrace_silver.stores.silver_store import SilverStore
 
 COLUMNS = ("open", "high", "low", "close", "volume", "vwap", "adj_close", "currency", "price_multiplier", "source")
@@ -47,7 +48,7 @@ def document(symbol: str, found: Sequence[Sequence[Version]]) -> dict[str, Any]:
 def show(symbol: str, found: Sequence[Sequence[Version]], console: Console) -> None:
     """One row per version; what differs from the next older one is bold."""
     if not found:
-        console.print(f"no bar of {escape(plain(symbol))} was overwritten with other values")
+        console.print(f"no bar of {escape(plain(symbol, TEXT_CHARS_MAX))} was overwritten with other values")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("day", "replaced at (UTC)", *COLUMNS):

@@ -7,11 +7,12 @@ from typing import Any
 
 from headrace_silver.quality.values import CELL_WORDS, BandBreak, Quality, SymbolQuality
 from headrace_silver.report.text import headline, spans
+from headrace_silver.report.words import ENGLISH
 
 
 def document(quality: Quality) -> dict[str, Any]:
     """Everything the report knows; a symbol's `cells` has one letter per entry of `days`."""
-    good, sentence = headline(quality)
+    good, sentence = headline(ENGLISH, quality)
     return {
         "ok": good,
         "headline": sentence,

@@ -1,6 +1,6 @@
 """The quality report for people at a terminal: what is wrong, how many, since when, and the evidence.
 
-`document` (for scripts) and `write_html` (one page for a browser) say the same; all three read one `Quality`.
+`document` (for scripts) and `page` (for a browser) say the same; all three read one `Quality`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.commands import Column, print_list
+from headrace.pages import plain
 from headrace_silver.quality.values import MISSING, NOTHING, PRESENT, REVISED, WARNED, Quality, SymbolQuality
-from headrace_silver.report.document import document
-from headrace_silver.report.page import write_html
 from headrace_silver.report.text import (
+    TEXT_CHARS_MAX,
     binned,
     counted,
     duration,
     gaps_text,
     headline,
-    percent,
-    plain,
     signed_percent,
 )
-
-__all__ = ["document", "show", "write_html"]
+from headrace_silver.report.words import ENGLISH
 
 ROWS_MAX = 12
 STRIP_DAYS = 40
@@ -46,7 +43,7 @@ _MARKS = {
 
 def show(quality: Quality, console: Console) -> None:
     """Print the report."""
-    good, sentence = headline(quality)
+    good, sentence = headline(ENGLISH, quality)
     console.print(Text(("✓ " if good else "! ") + sentence, "bold green" if good else "bold yellow"))
     revisions = sum(entry.revisions for entry in quality.symbols)
     console.print(
@@ -94,7 +91,7 @@ def _late(quality: Quality, console: Console) -> None:
     late = quality.late
     table = _table("Late", "symbol", "last bar", "trading days behind", numbers=("trading days behind",))
     for entry in late[:ROWS_MAX]:
-        table.add_row(escape(plain(entry.symbol)), str(entry.last_day), str(entry.behind))
+        table.add_row(escape(plain(entry.symbol, TEXT_CHARS_MAX)), str(entry.last_day), str(entry.behind))
     _print(console, table, ROWS_MAX, len(late))
 
 
@@ -109,15 +106,15 @@ def _symbols(quality: Quality, console: Console) -> None:
     entries = [entry for entry in quality.active if set(entry.cells) - {PRESENT, NOTHING} or entry.rejects]
     shown = entries[:ROWS_MAX]
     columns = [
-        Column("symbol", [escape(plain(entry.symbol)) for entry in shown]),
-        Column("complete", [percent(entry.completeness) for entry in shown]),
+        Column("symbol", [escape(plain(entry.symbol, TEXT_CHARS_MAX)) for entry in shown]),
+        Column("complete", [ENGLISH.percent(entry.completeness) for entry in shown]),
         Column("missing", [f"{entry.missing:,}" for entry in shown], spare=1),
         Column("revisions", [f"{entry.revisions:,}" for entry in shown], spare=2),
         Column("band", [f"{entry.band_days:,}" for entry in shown], spare=3),
         Column("tick", [f"{entry.tick_days:,}" for entry in shown], spare=4),
         Column("rejected", [f"{entry.rejects:,}" for entry in shown]),
         Column(f"last {min(STRIP_DAYS, len(quality.days))} days", [_strip(entry).markup for entry in shown]),
-        Column("gaps", [gaps_text(entry.cells, quality.days, 2) for entry in shown], spare=5),
+        Column("gaps", [gaps_text(ENGLISH, entry.cells, quality.days, 2) for entry in shown], spare=5),
     ]
     _print_list(console, "Symbols to look at", columns, len(entries))
     if shown:
@@ -135,7 +132,7 @@ def _rejects(quality: Quality, console: Console) -> None:
     over_time = f"over time ({counted(width, 'day')} per column)"
     table = _table("Rejected by rule", "rule", "tasks", over_time, numbers=("tasks",))
     for rule, count in quality.rejects_by_rule.items():
-        table.add_row(escape(plain(rule)), f"{count:,}", _spark(series[rule]))
+        table.add_row(escape(plain(rule, TEXT_CHARS_MAX)), f"{count:,}", _spark(series[rule]))
     _print(console, table, len(series), len(series))
 
 
@@ -146,7 +143,11 @@ def _bands(quality: Quality, console: Console) -> None:
     for entry in latest[:ROWS_MAX]:
         prices = (f"{price:,.10g}" for price in (entry.reference, entry.low, entry.high))
         table.add_row(
-            escape(plain(entry.symbol)), entry.exchange, str(entry.day), *prices, signed_percent(entry.change)
+            escape(plain(entry.symbol, TEXT_CHARS_MAX)),
+            entry.exchange,
+            str(entry.day),
+            *prices,
+            signed_percent(ENGLISH, entry.change),
         )
     _print(console, table, ROWS_MAX, len(latest))
 
@@ -155,14 +156,14 @@ def _articles(quality: Quality, console: Console) -> None:
     articles = quality.articles
     shown = articles.largest[:ROWS_MAX]
     columns = [
-        Column("source", [escape(plain(source.domain)) for source in shown], folds=True),
+        Column("source", [escape(plain(source.domain, TEXT_CHARS_MAX)) for source in shown], folds=True),
         Column("articles", [f"{source.articles:,}" for source in shown]),
         Column("vi", [f"{source.vi:,}" for source in shown], spare=1),
         Column("en", [f"{source.en:,}" for source in shown], spare=2),
         Column("unknown", [f"{source.unknown:,}" for source in shown], spare=3),
         Column("unstated", [f"{source.unstated:,}" for source in shown], spare=4),
-        Column("lag, median", [duration(source.lag_s_median) for source in shown]),
-        Column("lag, 95 %", [duration(source.lag_s_95) for source in shown]),
+        Column("lag, median", [duration(ENGLISH, source.lag_s_median) for source in shown]),
+        Column("lag, 95 %", [duration(ENGLISH, source.lag_s_95) for source in shown]),
     ]
     _print_list(console, "Articles by source", columns, articles.sources)
     if articles.copy_groups:

@@ -20,7 +20,7 @@ ROWS_OPEN = 100
 # Fewer rows are overlooked at a glance.
 SEARCHED_FROM = 12
 CHOICES_MAX = 200
-# A table with more columns becomes cards on a tablet already.
+# A table with more columns becomes cards on a tablet already; a wide one takes the room of three.
 COLUMNS_MANY = 8
 FILTERS = ("choice", "text", "days", "range")
 
@@ -78,7 +78,8 @@ def table(words: Words, listing: Listing) -> Html:
         caption = words("pages.continued", name=listing.caption)
         summary = element("summary", words("pages.rest", count=len(rest)))
         parts.append(element("details", summary, _region(words, listing, caption, rest), class_="rest"))
-    many = "many" if len(listing.columns) > COLUMNS_MANY else "few"
+    room = sum(3 if column.wide else 1 for column in listing.columns)
+    many = "many" if room > COLUMNS_MANY else "few"
     return element(
         "div",
         *parts,
@@ -96,13 +97,13 @@ def _region(words: Words, listing: Listing, caption: str, rows: Iterable[Sequenc
     classes = [_class(column) for column in listing.columns]
     lines = []
     for row in rows:
-        # End tags of cells and rows may be left out, and there are thousands of them.
+        # End tags of cells may be left out, and there are thousands of them.
         cells = [_cell(words, value) for value in row]
         rest = "".join(
             f"<td{kind}{label if shown else ''}{value}>{shown}"
             for kind, label, (value, shown) in zip(classes[1:], labels[1:], cells[1:], strict=True)
         )
-        lines.append(f"<tr><th scope=row{classes[0]}{cells[0][0]}>{cells[0][1]}{rest}\n")
+        lines.append(f"<tr><th scope=row{classes[0]}{cells[0][0]}>{cells[0][1]}{rest}</tr>\n")
     inner = Html(
         f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>\n{''.join(lines)}</tbody>"
         "</table>"

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.pages.markup import Html, element
-from headrace.pages.table import Listing, TableColumn, table
+from headrace.pages.tables import Listing, TableColumn, table
 from headrace.pages.tones import check
 from headrace.pages.words import Words
 
 # So many marks have a text of their own under the pointer; a page with more says it per row only.
-TITLES_MAX = 15_000
+TITLES_MAX = 5_000
 # Where a shape begins and how high it is, of ten.
 SHAPES = {"ground": (0, 10), "full": (0, 10), "upper": (0, 5), "lower": (5, 5)}
 LABELS_MAX = 13
