@@ -21,7 +21,7 @@ from waiting import until
 
 from headrace.core.errors import CallerError
 from headrace.testing.rig.proxy import Proxy
-from headrace.testing.rig.proxy_faults import BlackHole, Latency, Refuse
+from headrace.testing.rig.proxy.faults import BlackHole, Latency, Refuse
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from proxy_ends import MEGA, Ends, Sending, both_ends, is_silent, take, take_all
 from waiting import until
 
-from headrace.testing.rig.proxy_faults import CutBefore, Ending
+from headrace.testing.rig.proxy.faults import CutBefore, Ending
 
 
 @pytest.fixture

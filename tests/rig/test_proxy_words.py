@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from headrace.core.errors import CallerError
-from headrace.testing.rig.proxy_faults import (
+from headrace.testing.rig.proxy.faults import (
     FORMS,
     Bandwidth,
     BlackHole,

@@ -15,7 +15,7 @@ from pages import ROOT, blocks
 from headrace.testing.rig import places
 from headrace.testing.rig.catalogue import SERVERS
 from headrace.testing.rig.kept import ACTIONS
-from headrace.testing.rig.proxy_faults import FORMS
+from headrace.testing.rig.proxy.faults import FORMS
 
 PAGE = "docs/rig.md"
 PAGE_S_MAX = 180

@@ -17,7 +17,7 @@ from headrace.testing.rig import places
 from headrace.testing.rig.catalogue import server_class
 from headrace.testing.rig.doctor import examine
 from headrace.testing.rig.proxy import Proxy
-from headrace.testing.rig.proxy_faults import FORMS, parse
+from headrace.testing.rig.proxy.faults import FORMS, parse
 from headrace.testing.rig.server import Server
 
 ACTIONS = ("kill", "stop", "start", "restart", "pause", "resume")

@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from headrace.testing.rig.proxy_cuts import LookOut, Sighting, Trap
-from headrace.testing.rig.proxy_faults import Bandwidth, BlackHole, CutAfter, CutBefore, Latency
-from headrace.testing.rig.proxy_sides import End, Side
+from headrace.testing.rig.proxy.cuts import LookOut, Sighting, Trap
+from headrace.testing.rig.proxy.faults import Bandwidth, BlackHole, CutAfter, CutBefore, Latency
+from headrace.testing.rig.proxy.sides import End, Side
 
 WINDOW_BYTES = 4 << 20
 """What a pipe holds before it stops reading; with a latency, a connection carries so much per latency."""

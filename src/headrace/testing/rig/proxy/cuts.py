@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from headrace.testing.rig.proxy_faults import Cut, CutAfter, CutBefore, CutReply
+from headrace.testing.rig.proxy.faults import Cut, CutAfter, CutBefore, CutReply
 
 
 @dataclass(slots=True, eq=False)

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from headrace.core.errors import CallerError
 from headrace.testing.rig import ports
-from headrace.testing.rig.proxy_cuts import Trap
-from headrace.testing.rig.proxy_entrance import Entrance
-from headrace.testing.rig.proxy_faults import (
+from headrace.testing.rig.proxy.cuts import Trap
+from headrace.testing.rig.proxy.entrance import Entrance
+from headrace.testing.rig.proxy.faults import (
     Bandwidth,
     BlackHole,
     CutAfter,
@@ -37,7 +37,7 @@ from headrace.testing.rig.proxy_faults import (
     Times,
     Way,
 )
-from headrace.testing.rig.proxy_lines import ClientSide, Link
+from headrace.testing.rig.proxy.lines import ClientSide, Link
 
 HOST = "127.0.0.1"
 CLOSE_S_MAX = 10.0
