@@ -30,6 +30,7 @@ STATEMENT_CHARS_MAX = 120
 WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secrets"}
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
+PREFIX_FILES_MAX = 3
 # Words that end like a gerund and are nouns.
 NOUNS_IN_ING = {"nothing", "pacing", "testing", "wiring"}
 # The reader of settings and the place of its file, what processes tell their children, and variables of other programs.
@@ -143,6 +144,21 @@ def test_a_gerund_is_found() -> None:
 
 def test_a_module_is_a_noun() -> None:
     assert gerunds(PRODUCT) == set()
+
+
+def missing_folders(paths: list[Path]) -> set[str]:
+    """Prefixes that many files of one folder share, and by which they should have a folder of their own."""
+    named = [name_of(path.parent / path.stem.split("_")[0]) for path in paths if not path.stem.startswith("__")]
+    return {prefix for prefix in named if named.count(prefix) > PREFIX_FILES_MAX}
+
+
+def test_a_missing_folder_is_found() -> None:
+    named = [SOURCE / f"{name}.py" for name in ("proxy", "proxy_cuts", "proxy_faults", "proxy_lines", "relay")]
+    assert missing_folders(named) == {"src/headrace/proxy"}
+
+
+def test_files_that_share_a_prefix_are_a_folder() -> None:
+    assert missing_folders(PRODUCT) == set()
 
 
 def test_a_folder_of_an_application_can_be_overlooked() -> None:
