@@ -71,7 +71,8 @@ def test_nobody_is_late_on_the_morning_after_the_holidays(silver_store: SilverSt
 
 
 def test_beyond_the_holiday_table_that_is_said(silver_store: SilverStore) -> None:
-    [note] = late_symbols.late(silver_store, datetime(2031, 2, 4, 1, 0, tzinfo=UTC)).notes
+    found = late_symbols.late(silver_store, datetime(2031, 2, 4, 1, 0, tzinfo=UTC))
+    [note] = late_symbols.document(found)["notes"]
     assert "does not reach 2031" in note
 
 

@@ -24,7 +24,8 @@ from headrace_silver.quality.values import (
     ReportSettings,
     SymbolQuality,
 )
-from headrace_silver.report.text import spans
+from headrace_silver.report.text import note_text, spans
+from headrace_silver.report.words import ENGLISH
 from headrace_silver.stores.silver_store import SilverStore, init_script, open_store
 
 SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, Market("HOSE", EXCHANGES))
@@ -154,10 +155,10 @@ def check_cells(quality: Quality) -> None:
 
 
 def check_notes(quality: Quality) -> None:
-    notes = "\n".join(quality.notes)
+    notes = "\n".join(note_text(ENGLISH, note) for note in quality.notes)
     assert f"No symbol has a bar on {DAYS[50]}" in notes
     assert f"HOSE is assumed for {len(quality.symbols) - 2}" in notes
-    assert "1 symbols have most of their prices between the steps" in notes
+    assert "1 symbol has most of its prices between the steps" in notes
     assert "ADJ" in notes
     assert "2 rejected bars name no symbol" in notes
 
@@ -189,7 +190,7 @@ def test_bars_on_a_day_when_the_exchanges_were_closed_are_told(silver_store: Sil
     put(silver_store, [bar(symbol, day) for symbol in ("VNM", "FPT") for day in ("2025-01-24", "2025-01-27")])
     consume(silver_store)
     quality = assess(silver_store, NOW, SETTINGS)
-    assert any("Most symbols have a bar on 2025-01-27" in note for note in quality.notes)
+    assert any("Most symbols have a bar on 2025-01-27" in note_text(ENGLISH, note) for note in quality.notes)
 
 
 def test_a_bar_of_the_future_does_not_make_a_symbol_fresh(silver_store: SilverStore) -> None:
@@ -209,7 +210,7 @@ def test_a_database_of_somebody_else_has_a_report_without_a_history(postgres_dat
     with closing(open_store(postgres_database)) as store:
         quality = assess(store, NOW, SETTINGS)
     assert [(entry.symbol, entry.present, entry.revisions) for entry in quality.symbols] == [("VNM", 1, 0)]
-    assert any("no silver_* tables" in note for note in quality.notes)
+    assert any("no silver_* tables" in note_text(ENGLISH, note) for note in quality.notes)
 
 
 def test_absurd_prices_do_not_stop_the_report(silver_store: SilverStore) -> None:

@@ -137,7 +137,8 @@ def _answer_export(session: Session, written: list[Exported]) -> None:
 
 def _show_late(console: Console, found: Late) -> None:
     from headrace.pages import plain
-    from headrace_silver.report.text import TEXT_CHARS_MAX, counted
+    from headrace_silver.report.text import TEXT_CHARS_MAX, counted, note_text
+    from headrace_silver.report.words import ENGLISH
 
     if not found.known:
         console.print("there is no bar of any symbol that still trades")
@@ -155,4 +156,4 @@ def _show_late(console: Console, found: Late) -> None:
             f"stopped: {', '.join(plain(entry.symbol, TEXT_CHARS_MAX) for entry in found.stopped)}", markup=False
         )
     for note in found.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note_text(ENGLISH, note)}", markup=False)

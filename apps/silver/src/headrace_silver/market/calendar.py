@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 
+from headrace_silver.market.notes import Note
 from headrace_silver.records.rule_checks import VIETNAM
 
 CLOSES_AT = time(15, 0)
@@ -89,13 +90,13 @@ def last_closed_day(now: datetime) -> date:
     return previous_trading_day(local.date())
 
 
-def doubts(first: date, last: date) -> list[str]:
+def doubts(first: date, last: date) -> list[Note]:
     """What to say about the table, if these days reach beyond what is certain."""
     said = []
     beyond = [year for year in range(first.year, last.year + 1) if not FIRST_YEAR <= year <= LAST_YEAR]
     if beyond:
-        named = str(beyond[0]) if len(beyond) == 1 else f"{beyond[0]} to {beyond[-1]}"
-        said.append(f"The holiday table does not reach {named}: every weekday counts there, holidays look missing.")
+        named = str(beyond[0]) if len(beyond) == 1 else f"{beyond[0]}–{beyond[-1]}"
+        said.append(Note("beyond", {"years": named}))
     if first.year <= LAST_YEAR and last.year > LAST_CERTAIN_YEAR:
-        said.append(f"The holidays of {LAST_YEAR} are expected, not announced: check them before you act on a gap.")
+        said.append(Note("expected", {"year": str(LAST_YEAR)}))
     return said

@@ -16,6 +16,7 @@ from typing import Any
 
 from headrace.errors import CallerError, SchemaMismatch
 from headrace_silver.market import calendar, price_bands
+from headrace_silver.market.notes import Note
 from headrace_silver.quality.values import (
     DAYS_MAX,
     MISSING,
@@ -41,8 +42,6 @@ SOURCES_MAX = 50
 COPIES_MAX = 50
 # How many trading days before the window may hold the price that its first bar is compared with.
 _REFERENCE_DAYS = price_bands.SUSPENDED_DAYS + 15
-_NOTE_DAYS_MAX = 10
-_NOT_KEPT = "This database has no silver_* tables: nothing is known of revisions and of rejects by day (silver init)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class SymbolDays:
     breaks: Sequence[BandBreak]
     letters: Mapping[str, Mapping[str, int]]
     band_days: Mapping[str, set[int]] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[Note] = ()
 
 
 def assess(store: SilverStore, now: datetime, settings: ReportSettings) -> Quality:
@@ -121,9 +120,9 @@ def _found(
     band_days: defaultdict[str, set[int]] = defaultdict(set)
     for entry in breaks:
         band_days[entry.symbol].add((entry.day - days[0]).days)
-    notes = [] if revised is not None else [_NOT_KEPT]
+    notes = [] if revised is not None else [Note("not_kept")]
     if not looked_at_all:
-        notes.append(f"More than {CANDIDATES_MAX:,} bars look odd: only so many were compared with their band.")
+        notes.append(Note("odd", {"count": CANDIDATES_MAX}))
     return SymbolDays(
         present=dict(store.rows("report_days", window)),
         revised={symbol: offsets for symbol, _, offsets in revised or ()},
@@ -219,49 +218,37 @@ def _articles(store: SilverStore, since: datetime) -> ArticleQuality:
 
 def _notes(
     symbols: Sequence[SymbolQuality], found: SymbolDays, days: Sequence[date], settings: ReportSettings
-) -> list[str]:
+) -> list[Note]:
     """What a reader should know before believing the figures."""
     notes = [*found.notes, *_calendar_notes(symbols, found, days)]
     assumed = sum(entry.symbol not in settings.market.exchanges for entry in symbols)
     if assumed:
-        notes.append(
-            f"The tables do not say where a symbol is traded: {settings.market.default} is assumed for {assumed:,} "
-            "of them (bands and ticks; --exchange, --exchanges FILE)."
-        )
+        notes.append(Note("assumed", {"exchange": settings.market.default, "count": assumed}))
     adjusted = [entry.symbol for entry in symbols if entry.tick_days * 2 > entry.present > 0]
     if adjusted:
-        notes.append(
-            f"{len(adjusted):,} symbols have most of their prices between the steps of the exchange, as adjusted "
-            f"prices do; these days are not marked: {_some(adjusted)}."
-        )
+        notes.append(Note("adjusted", {"count": len(adjusted), "names": tuple(adjusted)}))
     strangers = sum(sum(rules.values()) for symbol, rules in found.letters.items() if symbol not in found.present)
     if strangers:
-        notes.append(f"{strangers:,} rejected bars name no symbol that has a bar in the window.")
+        notes.append(Note("strangers", {"count": strangers}))
     return notes
 
 
-def _calendar_notes(symbols: Sequence[SymbolQuality], found: SymbolDays, days: Sequence[date]) -> list[str]:
+def _calendar_notes(symbols: Sequence[SymbolQuality], found: SymbolDays, days: Sequence[date]) -> list[Note]:
     """Where the bars themselves contradict the holiday table."""
     notes = []
     empty = [
-        day.isoformat()
+        day
         for place, day in enumerate(days)
         if any(entry.cells[place] == MISSING for entry in symbols)
         and all(entry.cells[place] in (MISSING, NOTHING) for entry in symbols)
     ]
     if empty:
-        notes.append(f"No symbol has a bar on {_some(empty)}: a lost day, or a closure that the table does not know.")
+        notes.append(Note("empty", {"days": tuple(empty)}))
     closed: Counter[int] = Counter()
     expected = {(day - days[0]).days for day in days}
     for offsets in found.present.values():
         closed.update(offset for offset in offsets if offset not in expected)
     busy = [offset for offset, count in sorted(closed.items()) if count * 2 > len(found.present)]
     if busy:
-        named = _some([(days[0] + timedelta(days=offset)).isoformat() for offset in busy])
-        notes.append(f"Most symbols have a bar on {named}, when the exchanges were closed by our table.")
+        notes.append(Note("busy", {"days": tuple(days[0] + timedelta(days=offset) for offset in busy)}))
     return notes
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - _NOTE_DAYS_MAX
-    return ", ".join(names[:_NOTE_DAYS_MAX]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -12,8 +12,11 @@ from datetime import date, datetime
 from typing import Any
 
 from headrace_silver.market import calendar
+from headrace_silver.market.notes import Note
 from headrace_silver.quality.assessment import Known, known_symbols
 from headrace_silver.quality.values import STOPPED_AFTER
+from headrace_silver.report.text import note_text
+from headrace_silver.report.words import ENGLISH
 from headrace_silver.stores.silver_store import SilverStore
 
 
@@ -25,7 +28,7 @@ class Late:
     known: int
     late: Sequence[Known]
     stopped: Sequence[Known]
-    notes: Sequence[str]
+    notes: Sequence[Note]
 
     @property
     def ok(self) -> bool:
@@ -56,7 +59,7 @@ def document(found: Late) -> dict[str, Any]:
         "symbols": found.known,
         "late": [_entry(known) for known in found.late],
         "stopped": [_entry(known) for known in found.stopped],
-        "notes": list(found.notes),
+        "notes": [note_text(ENGLISH, note) for note in found.notes],
     }
 
 

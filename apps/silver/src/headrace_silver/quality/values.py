@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
+from headrace_silver.market.notes import Note
 from headrace_silver.market.price_bands import Market
 
 # Nothing was expected (before the first bar, after the last one of a symbol that stopped), or what the day has.
@@ -162,7 +163,7 @@ class Quality:
     rejects: Sequence[RejectDay]
     articles: ArticleQuality
     slow: bool | None
-    notes: Sequence[str]
+    notes: Sequence[Note]
 
     @property
     def last_closed(self) -> date:

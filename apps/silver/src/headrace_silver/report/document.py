@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from headrace_silver.quality.values import CELL_WORDS, BandBreak, Quality, SymbolQuality
-from headrace_silver.report.text import headline, spans
+from headrace_silver.report.text import headline, note_text, spans
 from headrace_silver.report.words import ENGLISH
 
 
@@ -31,7 +31,7 @@ def document(quality: Quality) -> dict[str, Any]:
         ],
         "rejects_by_rule": quality.rejects_by_rule,
         "articles": asdict(quality.articles),
-        "notes": list(quality.notes),
+        "notes": [note_text(ENGLISH, note) for note in quality.notes],
     }
 
 

@@ -42,6 +42,7 @@ from headrace_silver.report.text import (
     duration,
     gaps_text,
     headline,
+    note_text,
     signed_percent,
     span_text,
 )
@@ -61,6 +62,7 @@ def page(quality: Quality, words: Words = ENGLISH) -> Document:
     good, said = headline(words, quality)
     window = words("window", first=quality.days[0], last=quality.last_closed, count=len(quality.days))
     made = words("made", when=quality.made_at)
+    told = [_short(note_text(words, note), NOTE_CHARS_MAX) for note in quality.notes]
     parts: dict[str, Callable[[Words, Quality], Html]] = {
         "late": _late,
         "days": _days,
@@ -79,7 +81,7 @@ def page(quality: Quality, words: Words = ENGLISH) -> Document:
             "good" if good else "bad",
             f"{window}. {made}.",
         ),
-        join(_tiles(words, quality), notes(words, [_short(note, NOTE_CHARS_MAX) for note in quality.notes])),
+        join(_tiles(words, quality), notes(words, told)),
         [Section(name, words(f"section.{name}"), part(words, quality)) for name, part in parts.items()],
     )
 

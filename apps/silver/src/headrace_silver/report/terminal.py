@@ -23,6 +23,7 @@ from headrace_silver.report.text import (
     duration,
     gaps_text,
     headline,
+    note_text,
     signed_percent,
 )
 from headrace_silver.report.words import ENGLISH
@@ -58,7 +59,7 @@ def show(quality: Quality, console: Console) -> None:
     _bands(quality, console)
     _articles(quality, console)
     for note in quality.notes:
-        console.print(Text(f"note: {plain(note, 1_000)}", "dim"))
+        console.print(Text(f"note: {plain(note_text(ENGLISH, note), 1_000)}", "dim"))
 
 
 def _table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Table:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import date
 
 from headrace.pages import Words, runs
+from headrace_silver.market.notes import Note
 from headrace_silver.quality.values import MISSING, Quality
 
 TEXT_CHARS_MAX = 160
+NOTE_NAMES_MAX = 10
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -42,6 +44,18 @@ def headline(words: Words, quality: Quality) -> tuple[bool, str]:
     )
     sentence = ", ".join(parts) + (words("slow") if quality.slow else "")
     return not late and not missing and not quality.slow, f"{sentence}."
+
+
+def note_text(words: Words, note: Note) -> str:
+    """What a note says; of a long list only the first."""
+    values = {name: _listed(words, value) if isinstance(value, tuple) else value for name, value in note.values.items()}
+    return words(f"note.{note.key}", **values)
+
+
+def _listed(words: Words, names: Sequence[object]) -> str:
+    shown = ", ".join(words.shown(name) for name in names[:NOTE_NAMES_MAX])
+    rest = len(names) - NOTE_NAMES_MAX
+    return words("names.more", names=shown, count=rest) if rest > 0 else shown
 
 
 def spans(cells: str, days: Sequence[date], letter: str = MISSING) -> list[tuple[date, date]]:

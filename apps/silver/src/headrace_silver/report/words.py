@@ -45,6 +45,20 @@ _ENGLISH = {
     "late.nobody": "Every symbol that trades has its bar for {day}.",
     "late.stopped": "Stopped, no bar for more than {count} trading days: {names}.",
     "names.more": "{names} and {count} more",
+    "note.beyond": "The holiday table does not reach {years}: every weekday counts there, holidays look missing.",
+    "note.expected": "The holidays of {year} are expected, not announced: check them before you act on a gap.",
+    "note.not_kept": "This database has no silver_* tables: nothing is known of revisions and of rejects by day "
+    "(silver init).",
+    "note.odd": "More than {count} bars look odd: only so many were compared with their band.",
+    "note.assumed": "The tables do not say where a symbol is traded: {exchange} is assumed for {count} of them (bands "
+    "and ticks; --exchange, --exchanges FILE).",
+    "note.adjusted": "{count} symbol has most of its prices between the steps of the exchange, as adjusted prices do; "
+    "these days are not marked: {names}.|{count} symbols have most of their prices between the steps of the exchange, "
+    "as adjusted prices do; these days are not marked: {names}.",
+    "note.strangers": "{count} rejected bar names no symbol that has a bar in the window.|{count} rejected bars name "
+    "no symbol that has a bar in the window.",
+    "note.empty": "No symbol has a bar on {days}: a lost day, or a closure that the table does not know.",
+    "note.busy": "Most symbols have a bar on {days}, when the exchanges were closed by our table.",
     "days.caption": "One row per symbol, one column per trading day; symbols with trouble come first",
     "days.about": "{present} of {count} day present|{present} of {count} days present",
     "months": "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
@@ -161,7 +175,19 @@ _VIETNAMESE = {
     "late.caption": "Các mã không có nến ngày {day}, phiên gần nhất đã đóng cửa",
     "late.nobody": "Mọi mã đang giao dịch đều có nến ngày {day}.",
     "late.stopped": "Đã ngừng, không có nến quá {count} ngày giao dịch: {names}.",
-    "names.more": "{names} và {count} mã khác",
+    "names.more": "{names} và {count} mục khác",
+    "note.beyond": "Bảng ngày nghỉ không có năm {years}: mọi ngày trong tuần đều được tính, ngày lễ bị xem là thiếu.",
+    "note.expected": "Ngày nghỉ năm {year} là dự kiến, chưa công bố: hãy kiểm tra trước khi xử lý ngày thiếu.",
+    "note.not_kept": "Cơ sở dữ liệu này không có các bảng silver_*: không biết gì về lần sửa và số bị từ chối theo "
+    "ngày (silver init).",
+    "note.odd": "Hơn {count} nến có vẻ bất thường: chỉ chừng đó được so với biên độ.",
+    "note.assumed": "Các bảng không nêu mã giao dịch ở sàn nào: {count} mã được coi là thuộc {exchange} (biên độ và "
+    "bước giá; --exchange, --exchanges FILE).",
+    "note.adjusted": "{count} mã có phần lớn giá nằm giữa các bước giá của sàn, như giá điều chỉnh; những ngày này "
+    "không được đánh dấu: {names}.",
+    "note.strangers": "{count} nến bị từ chối không thuộc mã nào có nến trong kỳ.",
+    "note.empty": "Không mã nào có nến vào {days}: mất dữ liệu, hoặc ngày nghỉ chưa có trong bảng.",
+    "note.busy": "Phần lớn mã có nến vào {days}, dù theo bảng của chúng tôi các sàn đóng cửa.",
     "days.caption": "Mỗi dòng một mã, mỗi cột một ngày giao dịch; mã có vấn đề đứng trước",
     "days.about": "có {present} trên {count} ngày",
     "months": "Th1 Th2 Th3 Th4 Th5 Th6 Th7 Th8 Th9 Th10 Th11 Th12",
