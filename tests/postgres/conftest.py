@@ -1,11 +1,11 @@
-"""Two PostgreSQL servers for all tests here, 18 and 15, and for each test a fresh database with the schema."""
+"""Two PostgreSQL servers for all tests here, 18 and 15, and for each test an empty database with the schema."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from postgres_databases import TEMPLATE, hasty_server
+from postgres_databases import TEMPLATE, ReusedDatabase, hasty_server
 
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.testing.fixtures import SharedServers
@@ -24,9 +24,16 @@ def postgres15(shared_servers: SharedServers) -> PostgresServer:
     return hasty_server(shared_servers, "postgres15")
 
 
+@pytest.fixture(scope="session")
+def reused_database(postgres: PostgresServer) -> Iterator[ReusedDatabase]:
+    reused = ReusedDatabase(postgres)
+    yield reused
+    reused.drop()
+
+
 @pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    with postgres.database(TEMPLATE) as url:
+def postgres_url(reused_database: ReusedDatabase) -> Iterator[str]:
+    with reused_database.lend() as url:
         yield url
 
 

@@ -33,7 +33,8 @@ class OpenHandles:
 
     @pytest.fixture
     async def handles(self, database: str) -> AsyncIterator[Sequence[Backend]]:
-        stores = [await PostgresStore.open(emptied(database), lanes=2) for _ in range(HANDLES)]
+        emptied(database)
+        stores = [await PostgresStore.open(database, lanes=2) for _ in range(HANDLES)]
         yield stores
         for store in stores:
             await store.close()
