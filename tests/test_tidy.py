@@ -46,6 +46,27 @@ READS_ENVIRONMENT = {
     "src/headrace/testing/rig/server.py",
     "apps/silver/src/headrace_silver/commands/opened_stores.py",
 }
+# Sleeping in tests: work that takes time, a fault that lasts or comes by chance, a virtual loop, and the waiter.
+# What is waited for is a signal, or `waiting.eventually`. This list only shrinks.
+SLEEPS = {
+    "apps/smap/tests/test_smap_accounting_together.py": 3,
+    "apps/smap/tests/test_smap_chaos.py": 1,
+    "apps/smap/tests/test_smap_collector_kills.py": 1,
+    "tests/kills/killed_flows.py": 4,
+    "tests/kills/test_choreography_kills.py": 2,
+    "tests/kills/test_kills.py": 2,
+    "tests/kills/test_schedule_kills.py": 2,
+    "tests/runtime/reporting_child.py": 1,
+    "tests/runtime/test_holding.py": 3,
+    "tests/runtime/test_inlet.py": 1,
+    "tests/runtime/test_schedules.py": 1,
+    "tests/runtime/test_streaming.py": 1,
+    "tests/runtime/test_suspects.py": 2,
+    "tests/runtime/test_working.py": 1,
+    "tests/simulation/test_seeds.py": 6,
+    "tests/test_waiting.py": 1,
+    "tests/waiting.py": 3,
+}
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
 HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
@@ -308,6 +329,23 @@ def test_tests_are_sentences_that_always_run() -> None:
         text = path.read_text("utf-8")
         assert [word for word in words if re.search(rf"\b{word}\b", text)] == [], path
         assert not MOCKS.search(text), path
+
+
+def sleeps(text: str) -> int:
+    """How often this calls `sleep`, of whatever module."""
+    called = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    names = [getattr(function, "attr", None) or getattr(function, "id", None) for function in called]
+    return names.count("sleep")
+
+
+@pytest.mark.parametrize("text", ["await asyncio.sleep(1.0)", "time.sleep(1)", "sleep(1)", "loop.spawn(sleep(1))"])
+def test_a_sleep_is_found(text: str) -> None:
+    assert sleeps(text) == 1
+
+
+def test_tests_do_not_sleep() -> None:
+    found = {name_of(path): sleeps(text_of(path)) for path in TESTS}
+    assert {name: count for name, count in found.items() if count} == SLEEPS
 
 
 def test_no_two_test_files_share_a_name() -> None:

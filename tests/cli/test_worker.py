@@ -46,7 +46,7 @@ async def work(what: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
     if what in ("long", "endless"):
         tell("started")
-        await asyncio.sleep(1.0 if what == "long" else 600)
+        await (asyncio.sleep(1.0) if what == "long" else asyncio.Event().wait())
 """
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
+from waiting import eventually
 
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Claim, Settlement, Want
@@ -46,16 +47,16 @@ class Crew:
     async def work(self, number: int) -> None:
         store = self._stores[number % len(self._stores)]
         wants = [Want(FLOW.name, spec.name, 5, 5) for spec in FLOW.graph.stages]
-        while True:
-            granted = await self._patiently(lambda: store.claim(f"hand-{number}", wants, HOLD_S))
-            for claim in granted.claims:
-                self.fences.append(claim.fence)
-                await self._settle(store, claim)
-            if not granted.claims:
-                await self._patiently(store.sweep)
-                if (await self._patiently(lambda: store.job("j"))).state is not JobState.OPEN:
-                    return
-                await asyncio.sleep(0.02)
+
+        async def ended() -> bool:
+            while claims := (await self._patiently(lambda: store.claim(f"hand-{number}", wants, HOLD_S))).claims:
+                for claim in claims:
+                    self.fences.append(claim.fence)
+                    await self._settle(store, claim)
+            await self._patiently(store.sweep)
+            return (await self._patiently(lambda: store.job("j"))).state is not JobState.OPEN
+
+        await eventually(ended, "the job ends", ALL_S_MAX)
 
     async def _settle(self, store: PostgresStore, claim: Claim) -> None:
         sends = (parcel("b", SENT * claim.count),) if claim.stage == "a" else ()
@@ -66,12 +67,14 @@ class Crew:
             self.settled.set()
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        while True:
+        async def answered() -> tuple[T] | None:
             try:
-                return await call()
+                return (await call(),)
             except (TryAgain, Unreachable):
                 self.interrupted += 1
-                await asyncio.sleep(0.05)
+                return None
+
+        return (await eventually(answered, "the server answers", ALL_S_MAX))[0]
 
     async def some_progress(self) -> None:
         self.settled.clear()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 from headrace.adapters.postgres.lanes import Owner
 from headrace.adapters.postgres.store import PostgresStore
@@ -303,7 +304,7 @@ async def test_a_transaction_that_loses_a_deadlock_is_run_again_whole(postgres_u
         connection.execute("CREATE TABLE seat (id int PRIMARY KEY, taken int NOT NULL DEFAULT 0)")
         connection.execute("INSERT INTO seat VALUES (1), (2)")
     owners = [Owner(postgres_url, lambda _: None) for _ in range(2)]
-    tries = [0, 0]
+    tries, both_have_one = [0, 0], threading.Barrier(2)
 
     def take(number: int, order: tuple[int, int]) -> None:
         def work(connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -311,8 +312,8 @@ async def test_a_transaction_that_loses_a_deadlock_is_run_again_whole(postgres_u
             with connection.transaction():
                 for seat in order:
                     connection.execute("UPDATE seat SET taken = taken + 1 WHERE id = %s", (seat,))
-                    # Long enough for the other one to have taken its first seat.
-                    connection.execute("SELECT pg_sleep(0.2)")
+                    if tries[number] == 1 and seat == order[0]:
+                        both_have_one.wait(PATIENCE_S)
 
         owners[number].run(work, write=True)
 

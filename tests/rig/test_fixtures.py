@@ -20,14 +20,14 @@ GONE_S_MAX = 20.0
 MEANT_TO_FAIL = {"test_that_fails", "test_that_fails_too"}
 CONFTEST = 'pytest_plugins = ["headrace.testing.fixtures"]\n'
 WAITS_FOR_EVER = """
-import json, pathlib, time
+import json, pathlib, threading
 
 def test_it(postgres_server, redis_server):
     servers = [postgres_server, redis_server]
     found = {"pids": [each.pid for each in servers], "homes": [str(each.home) for each in servers]}
     pathlib.Path("notes.fresh").write_text(json.dumps(found))
     pathlib.Path("notes.fresh").rename("notes.json")
-    time.sleep(3600)
+    threading.Event().wait()
 """
 ENDS_WELL = """
 def test_it(postgres_database, redis_database):

@@ -199,14 +199,17 @@ async def test_a_handler_that_never_waits_does_not_starve_the_loop(bench: Bench)
 
 
 async def test_concurrency_is_a_limit_and_is_used(bench: Bench) -> None:
-    flow, running, most = Flow("digest"), 0, 0
+    flow, running, most, all_lanes_run = Flow("digest"), 0, 0, asyncio.Event()
 
     @flow.stage(concurrency=7)
     async def one(number: int) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.002)
+        if running == 7:
+            all_lanes_run.set()
+        await all_lanes_run.wait()
+        await turn()
         running -= 1
 
     await bench.run(flow, *range(100))

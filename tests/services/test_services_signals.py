@@ -28,13 +28,13 @@ async def main():
 asyncio.run(main())
 """
 PLAIN = """
-import time
+import threading
 from headrace.services import Stop
 
 stop = Stop()
 with stop.listening():
     print("listens", flush=True)
-    stop.unless_asked(lambda: time.sleep(600))
+    stop.unless_asked(threading.Event().wait)
     print("asked" if stop.asked else "slept", flush=True)
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Deadly:
             case "die":
                 os._exit(9)
             case "hang":
-                time.sleep(3_600)
+                threading.Event().wait()
             case "fail":
                 raise ZeroDivisionError("by nothing")
             case "leave":
