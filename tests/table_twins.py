@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headrace.core.units import Row, StepDone, TableMigration, TableStatement, Unit, UnitDone
+from headrace.core.table_statements import Row, TableMigration, TableStatement
+from headrace.core.units import StepDone, Unit, UnitDone
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import TablesContract
 

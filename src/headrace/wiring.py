@@ -20,7 +20,7 @@ from headrace.core.checks import Check
 from headrace.core.errors import CallerError, MissingExtra
 from headrace.core.redaction import redacted
 from headrace.core.schema_versions import SchemaVersions
-from headrace.core.units import TableStatement
+from headrace.core.table_statements import TableStatement
 from headrace.ports.bus import QueueBus
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables
 from headrace.core.errors import StoreReplaced, Unreachable, UnsafeStore
-from headrace.core.units import TablePart
+from headrace.core.table_statements import TablePart
 from headrace.ports.blocking_tables import BlockingTables
 from headrace.testing.contracts import BlockingTablesContract
 from headrace.testing.contracts.blocking_tables import HANDLES, HINT, PARTS, statements_of

@@ -18,7 +18,8 @@ from headrace.adapters.postgres.store import PostgresStore
 from headrace.adapters.postgres.tables import PostgresTables
 from headrace.core.consequences import Consequence
 from headrace.core.errors import OperatorError, Unknown, Unreachable
-from headrace.core.units import TableMigration, TablePart, TableStatement, Unit
+from headrace.core.table_statements import TableMigration, TablePart, TableStatement
+from headrace.core.units import Unit
 from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.tables import REQUEST_KEYS, RequestKeys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace
-from headrace.core.units import TableMigration, TableStatement
+from headrace.core.table_statements import TableMigration, TableStatement
 from headrace.errors import HeadraceError
 from headrace.tables import Statements
 from headrace.testing.rig.postgres import PostgresServer

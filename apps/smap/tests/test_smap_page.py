@@ -12,7 +12,7 @@ import pytest
 from pages import ROOT, Reader
 
 import headrace
-from headrace.core.units import TableStatement
+from headrace.core.table_statements import TableStatement
 from headrace.tables import Statements
 from headrace_smap.database import STATEMENTS
 from headrace_smap.settings import SmapSettings

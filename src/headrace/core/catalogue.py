@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.placeholders import WrongPlaceholders, pyformat
-from headrace.core.units import Step, TableStatement
+from headrace.core.table_statements import Step, TableStatement
 
 
 class Catalogue:

@@ -83,14 +83,14 @@ if TYPE_CHECKING:
     from headrace.core.schedules import Overlap as Overlap
     from headrace.core.schedules import Schedule as Schedule
     from headrace.core.schedules import ScheduleView as ScheduleView
+    from headrace.core.table_statements import Step as Step
+    from headrace.core.table_statements import TableMigration as TableMigration
+    from headrace.core.table_statements import TablePart as TablePart
+    from headrace.core.table_statements import TableStatement as TableStatement
     from headrace.core.tally import JobState as JobState
     from headrace.core.tally import Tally as Tally
     from headrace.core.tally import Tolerance as Tolerance
-    from headrace.core.units import Step as Step
     from headrace.core.units import StepDone as StepDone
-    from headrace.core.units import TableMigration as TableMigration
-    from headrace.core.units import TablePart as TablePart
-    from headrace.core.units import TableStatement as TableStatement
     from headrace.core.units import Unit as Unit
     from headrace.core.units import UnitDone as UnitDone
     from headrace.ports.backend import Backend as Backend
@@ -201,7 +201,8 @@ _NAMES = {
         "ScheduleView",
     ),
     "headrace.core.tally": ("JobState", "Tally", "Tolerance"),
-    "headrace.core.units": ("Step", "StepDone", "TableMigration", "TablePart", "TableStatement", "Unit", "UnitDone"),
+    "headrace.core.table_statements": ("Step", "TableMigration", "TablePart", "TableStatement"),
+    "headrace.core.units": ("StepDone", "Unit", "UnitDone"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from headrace.core.units import Row, TablePart
+from headrace.core.table_statements import Row, TablePart
 
 
 class BlockingTables(Protocol):

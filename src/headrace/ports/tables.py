@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from headrace.core.units import Row, TableMigration, TableStatement, Unit, UnitDone
+from headrace.core.table_statements import Row, TableMigration, TableStatement
+from headrace.core.units import Unit, UnitDone
 
 
 class Tables(Protocol):

@@ -20,8 +20,9 @@ from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobVie
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
 from headrace.core.retry import RetryPolicy
+from headrace.core.table_statements import Row
 from headrace.core.tally import JobState
-from headrace.core.units import Row, Unit, UnitDone
+from headrace.core.units import Unit, UnitDone
 from headrace.ports.bus import Bus
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger

@@ -14,7 +14,8 @@ from headrace.core.catalogue import Catalogue
 from headrace.core.errors import CallerError, Unknown
 from headrace.core.events import Event, check_event
 from headrace.core.jobs import Submission, Submitted
-from headrace.core.units import Row, Step, StepDone, Unit, UnitDone, check_unit
+from headrace.core.table_statements import Row, Step
+from headrace.core.units import StepDone, Unit, UnitDone, check_unit
 from headrace.ports.tables import Tables
 from headrace.runtime.flow import Flow
 from headrace.runtime.submission import SubmitOptions

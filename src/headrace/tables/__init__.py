@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables as PostgresBlockingTables
     from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables as SqliteBlockingTables
     from headrace.core.sqlite_values import time_text as time_text
-    from headrace.core.units import Row as Row
+    from headrace.core.table_statements import Row as Row
     from headrace.runtime.unit_of_work import Opened as Opened
     from headrace.runtime.unit_of_work import Ran as Ran
     from headrace.runtime.unit_of_work import UnitOfWork as UnitOfWork
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "headrace.tables.statements": ("Statements", "driver_text"),
     "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
-    "headrace.core.units": ("Row",),
+    "headrace.core.table_statements": ("Row",),
     "headrace.core.sqlite_values": ("time_text",),
     "headrace.adapters.postgres.blocking_tables": ("PostgresBlockingTables",),
     "headrace.adapters.sqlite.blocking_tables": ("SqliteBlockingTables",),

@@ -16,7 +16,7 @@ from typing import LiteralString
 
 from headrace.core.errors import CallerError
 from headrace.core.placeholders import pyformat
-from headrace.core.units import TableMigration, TablePart, TableStatement
+from headrace.core.table_statements import TableMigration, TablePart, TableStatement
 
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
 _CREATES = re.compile(r"^-- creates: ([a-z_0-9]+)\n", re.MULTILINE)

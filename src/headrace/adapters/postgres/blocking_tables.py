@@ -19,7 +19,7 @@ from headrace.adapters.postgres.connections import Connection, connect_apart, is
 from headrace.adapters.postgres.foreign import make, run
 from headrace.core.catalogue import Catalogue
 from headrace.core.errors import HeadraceError, SchemaMismatch, Unknown, Unreachable
-from headrace.core.units import Row, TablePart, TableStatement
+from headrace.core.table_statements import Row, TablePart, TableStatement
 
 OUTCOME_S_MAX, OUTCOME_LOOK_S = 10.0, 0.05
 

@@ -21,7 +21,7 @@ from headrace.adapters.postgres.values import stored_values
 from headrace.core.claims import Refused
 from headrace.core.errors import CallerError
 from headrace.core.placeholders import pyformat
-from headrace.core.units import TablePart, TableStatement
+from headrace.core.table_statements import TablePart, TableStatement
 
 Row = tuple[Any, ...]
 ALLOWED = frozenset({"insert", "update", "delete", "merge", "select", "with", "values", "call"})

@@ -23,20 +23,17 @@ from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.outbox import event_values
 from headrace.adapters.postgres.statements import statements
 from headrace.core.claims import Refused
-from headrace.core.units import (
-    UNITS,
+from headrace.core.table_statements import (
     Row,
     Step,
-    StepDone,
     TableMigration,
     TablePart,
     TableStatement,
-    Unit,
-    UnitDone,
     insist_on,
     pending,
     refused,
 )
+from headrace.core.units import UNITS, StepDone, Unit, UnitDone
 
 Cursor = psycopg.Cursor[tuple[object, ...]]
 TABLE_LANES = 8

@@ -19,7 +19,7 @@ from headrace.adapters.sqlite.foreign import make, rows
 from headrace.core.catalogue import Catalogue
 from headrace.core.errors import SchemaMismatch, Unreachable
 from headrace.core.sqlite_values import stored
-from headrace.core.units import Row, TablePart, TableStatement
+from headrace.core.table_statements import Row, TablePart, TableStatement
 
 
 class SqliteBlockingTables:

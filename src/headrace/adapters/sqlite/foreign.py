@@ -9,7 +9,7 @@ import apsw
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.core.errors import CallerError
 from headrace.core.sqlite_values import Row, python_rows, stored_values
-from headrace.core.units import TablePart, TableStatement
+from headrace.core.table_statements import TablePart, TableStatement
 
 
 def rows(connection: apsw.Connection, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:

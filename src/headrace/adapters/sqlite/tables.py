@@ -16,20 +16,17 @@ from headrace.adapters.sqlite.recorded_statements import check_script
 from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.claims import Refused
-from headrace.core.units import (
-    UNITS,
+from headrace.core.table_statements import (
     Row,
     Step,
-    StepDone,
     TableMigration,
     TablePart,
     TableStatement,
-    Unit,
-    UnitDone,
     insist_on,
     pending,
     refused,
 )
+from headrace.core.units import UNITS, StepDone, Unit, UnitDone
 
 _OURS = re.compile(r"\bheadrace_\w+", re.IGNORECASE)
 

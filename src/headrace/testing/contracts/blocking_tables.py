@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import CallerError, NotFound, SchemaMismatch
-from headrace.core.units import TablePart, TableStatement
+from headrace.core.table_statements import TablePart, TableStatement
 from headrace.ports.blocking_tables import BlockingTables
 
 SHELF = TablePart("shelf", "CREATE TABLE shelf (article varchar(20) PRIMARY KEY, amount integer)")

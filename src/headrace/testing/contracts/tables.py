@@ -16,7 +16,8 @@ import pytest
 from headrace.core.catalogue import Catalogue
 from headrace.core.errors import CallerError, Conflict, NotFound, SchemaMismatch, TooLarge, Unknown, Unreachable
 from headrace.core.events import Event
-from headrace.core.units import UNIT_RUNS_MAX, Row, Step, TableMigration, TablePart, TableStatement, Unit, UnitDone
+from headrace.core.table_statements import Row, Step, TableMigration, TablePart, TableStatement
+from headrace.core.units import UNIT_RUNS_MAX, Unit, UnitDone
 from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
