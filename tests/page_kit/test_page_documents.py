@@ -177,7 +177,9 @@ def test_a_bar_has_its_numbers_beside_it_and_nothing_to_show_is_nothing() -> Non
     assert re.findall(r'x="([\d.]+%)" width="([\d.]+%)"', made) == [("0%", "75%"), ("75%", "25%"), ("0%", "25%")]
     assert re.findall(r'data-l="good">(.+?)<', made) == ["3", "1"]
     assert re.findall(r'data-l="bad">(.+?)<', made) == ["1", "–"]
-    assert 'width="100%"' in bars(WORDS, chart, whole=True).partition("web")[2]
+    shares = bars(WORDS, chart, whole=True)
+    assert 'width="100%"' in shares.partition("web")[2]
+    assert re.findall(r'data-l="good">(.+?)<', shares) == ["3 (75 %)", "1 (100 %)"]
     empty = Chart("a", "All", "Platform", series, [])
     assert bars(WORDS, empty) == columns(WORDS, empty) == lines(WORDS, empty) == ""
 

@@ -57,6 +57,17 @@ def test_nothing_is_cut_or_unseen_and_axe_finds_nothing(
     assert browser.said == []
 
 
+def test_nothing_is_cut_on_paper(browser: Browser, tmp_path: Path, quality: Quality) -> None:
+    save(page(quality), tmp_path / "report.html")
+    browser.open((tmp_path / "report.html").as_uri())
+    browser.prefer("dark", "print")
+    # A4 between its margins.
+    browser.narrow(718)
+    assert browser.run("document.documentElement.scrollWidth") == 718
+    assert browser.run(UNSEEN) == []
+    browser.prefer("light")
+
+
 def test_a_page_of_the_whole_market_opens_and_finds_one_of_1600(browser: Browser, tmp_path: Path) -> None:
     save(page(large(1_600, 250)), tmp_path / "report.html")
     browser.said.clear()

@@ -55,7 +55,7 @@ class Chart:
 
 def bars(words: Words, chart: Chart, whole: bool = False) -> Html:
     """A bar per row, with a part per series; the numbers stand beside it. With `whole` each bar takes the full width
-    and shows shares."""
+    and the shares stand there as well."""
     if not chart.rows:
         return Html()
     several = len(chart.series) > 1
@@ -64,7 +64,7 @@ def bars(words: Words, chart: Chart, whole: bool = False) -> Html:
     if several:
         heads.append(element("th", words("pages.total"), scope="col", class_="n"))
     head = element("tr", element("th", chart.label, scope="col"), element("td"), *heads)
-    lines = [_bar(words, chart, row, (_total(row) or 1) if whole else most) for row in chart.rows]
+    lines = [_bar(words, chart, row, None if whole else most) for row in chart.rows]
     grid = element("table", element("thead", head), element("tbody", *lines), aria_label=chart.caption)
     caption = element("figcaption", chart.caption)
     return element("figure", caption, _key(chart) if several else "", grid, class_="chart bars")
@@ -128,12 +128,13 @@ def sparkline(values: Sequence[float], label: str, tone: str = "plain") -> Html:
     )  # fmt: skip
 
 
-def _bar(words: Words, chart: Chart, row: ChartRow, whole: float) -> Html:
+def _bar(words: Words, chart: Chart, row: ChartRow, most: float | None) -> Html:
     parts, cells, left = [], [], 0.0
     urls = [*row.urls, *[""] * (len(row.values) - len(row.urls))]
     for series, value, url in zip(chart.series, row.values, urls, strict=True):
-        width = 100 * (value or 0) / whole
-        number = words.number(value, chart.digits)
+        share = (value or 0) / (most or _total(row) or 1)
+        width = 100 * share
+        number = words.number(value, chart.digits) + (f" ({words.percent(share, 0)})" if most is None else "")
         if width:
             title = element("title", f"{row.label}: {number} {series.name}")
             parts.append(
