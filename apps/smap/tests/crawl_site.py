@@ -25,10 +25,12 @@ class Request:
 
 @dataclass(slots=True)
 class Site:
-    """`pages` answers by path and query; what is not there is 404. A function may answer differently each time."""
+    """`pages` answers by path and query, `routes` by path alone; what is not there is 404. A function may answer
+    differently each time."""
 
     url: str = ""
     pages: dict[str, Reply | Callable[[Request], Reply]] = field(default_factory=dict)
+    routes: dict[str, Callable[[Request], Reply]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
 
     def asked(self) -> list[str]:
@@ -40,7 +42,8 @@ class Site:
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:-2])}
             request = Request(head[0].split(" ")[1], headers, asyncio.get_running_loop().time())
             self.requests.append(request)
-            page = self.pages.get(request.path, Reply(b"there is nothing", 404))
+            nothing = self.routes.get(request.path.partition("?")[0], Reply(b"there is nothing", 404))
+            page = self.pages.get(request.path, nothing)
             reply = page if isinstance(page, Reply) else page(request)
             lines = [f"HTTP/1.1 {reply.status} X", *(f"{name}: {value}" for name, value in reply.headers.items())]
             lines += [f"Content-Length: {len(reply.body)}", "Connection: close", "", ""]

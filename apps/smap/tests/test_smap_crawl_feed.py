@@ -253,3 +253,56 @@ async def test_a_page_that_changes_each_time_is_followed_anyway(site: Site) -> N
     assert [post["id"] for post in await posts_of(f"{site.url}/live")] != [
         post["id"] for post in await posts_of(f"{site.url}/live")
     ]
+
+
+async def test_counters_and_authors_lie_where_the_setting_says(site: Site) -> None:
+    item = {
+        "id": "1",
+        "text": "VinFast",
+        "user": {"nick": "An", "fans": 12},
+        "n": {"up": "1,2 N", "said": 3, "sent": [4], "seen": 50},
+        "at": "x/1",
+    }
+    site.pages["/api"] = Reply(json.dumps([item]).encode())
+    places = "author=user.nick&followers=user.fans&likes=n.up&comments=n.said&shares=n.sent.0&views=n.none|n.seen"
+    (post,) = await posts_of(f"{site.url}/api#{places}&permalink=https://h.example/{{at}}")
+    assert post["author"] == {"name": "An", "followers": 12}
+    assert post["metrics"] == {"likes": "1,2 N", "comments": 3, "shares": 4, "views": 50}
+    assert (post["url"], post["user"]) == ("https://h.example/x/1", item["user"])
+
+
+async def test_counters_that_nobody_maps_are_found_under_their_usual_names(site: Site) -> None:
+    items = [
+        {"id": "1", "text": "VinFast", "like_count": 7, "comments": [{"text": "x"}], "viewCount": "80"},
+        {"id": "2", "text": "VinFast", "likes": 1, "metrics": {"likes": 5}, "author": "An"},
+        {"id": "3", "text": "VinFast"},
+    ]
+    site.pages["/api"] = Reply(json.dumps(items).encode())
+    first, second, third = await posts_of(f"{site.url}/api")
+    assert first["metrics"] == {"likes": 7, "views": "80"}
+    assert (second["metrics"], second["author"]) == ({"likes": 5}, {"name": "An"})
+    assert not {"metrics", "author"} & set(third), "what nobody tells is not there"
+
+
+async def test_what_the_setting_maps_goes_before_what_the_item_has(site: Site) -> None:
+    item = {"id": "1", "text": "VinFast", "metrics": {"likes": 5, "views": 6}, "real": {"likes": 9}}
+    site.pages["/api"] = Reply(json.dumps([item]).encode())
+    (post,) = await posts_of(f"{site.url}/api#likes=real.likes")
+    assert post["metrics"] == {"likes": 9, "views": 6}
+
+
+async def test_elements_of_any_namespace_are_mapped(site: Site) -> None:
+    entry = """<entry><id>1</id><title>VinFast</title><updated>2025-01-02T01:00:00Z</updated><s:Likes>7</s:Likes>
+    <s:stat shares="3"/><thr:total>4</thr:total></entry>"""
+    spaces = 'xmlns:s="http://s.example/ns" xmlns:thr="http://purl.org/syndication/thread/1.0"'
+    site.pages["/atom"] = Reply(f'<feed xmlns="http://www.w3.org/2005/Atom" {spaces}>{entry}</feed>'.encode())
+    (post,) = await posts_of(f"{site.url}/atom#likes=s:Likes&shares=s:stat@shares&views=s:none@views")
+    assert post["metrics"] == {"likes": "7", "shares": "3", "comments": "4"}
+
+
+async def test_a_parameter_that_stays_empty_is_left_out(site: Site) -> None:
+    site.pages["/s?q=VinFast&kind=all"] = Reply(b"[]")
+    task = CrawlTask("p", "t", "news", "VinFast")
+    address = "/s?q={keyword}&since={start}&until={end_at}&kind=all"
+    assert await posts_of(f"{site.url}{address}", task) == []
+    assert site.asked() == ["/s?q=VinFast&kind=all"]

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import CallerError
-from headrace.services import Sources, read, setting
+from headrace.services import Sources, read, setting, whole_environment
 from headrace_smap.collector.blob_names import platform_name
+from headrace_smap.collector.crawlers.feed_addresses import TARGET
+from headrace_smap.collector.crawlers.recipes import feed_address
 from headrace_smap.settings import PREFIX
 
 FEED, SIMULATED = "feed", "simulated"
@@ -22,6 +24,7 @@ WAY_OUT = (
 )
 EVERY_OTHER = "*"
 CRAWL_PREFIX = f"{PREFIX}CRAWL_"
+TOKEN_PREFIX = f"{PREFIX}TOKEN_"
 _PAIR = re.compile(r"\s*(\*|[A-Za-z0-9][\w-]*)\s*=\s*([a-z][a-z0-9_-]*)(?::(.*))?\s*", re.DOTALL)
 # A comma inside an address is not a separator: what follows one must begin like the next pair.
 _NEXT = re.compile(r",(?=\s*(?:\*|[A-Za-z0-9][\w-]*)\s*=\s*[a-z][a-z0-9_-]*\s*(?::|,|$))")
@@ -36,8 +39,11 @@ class Choice:
 
     @property
     def searches(self) -> bool:
-        """Whether it has a place to look for keywords; a feed without an address has none."""
-        return self.crawler != FEED or bool(self.argument.partition("#")[0])
+        """Whether it has a place to look for keywords; a feed has none without an address, or if that is of a page."""
+        if self.crawler != FEED:
+            return True
+        address = feed_address(self.argument)
+        return bool(address) and TARGET not in address
 
 
 def unserved_words(platform: str) -> str:
@@ -104,6 +110,12 @@ class CrawlWishes:
     lanes: int = setting(8, "tasks at a time in one process", low=1, high=1_000)
     turn_s: float = setting(5.0, "after so long a task makes room for the next, and goes on later", low=0.0)
     hold_s: float = setting(15.0, "so long after a process was killed its tasks go to others", low=0.5)
+    environment: Mapping[str, str] = whole_environment()
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """What the headers of feeds may hold, by the names of their variables: no other variable can be named."""
+        return {name: value for name, value in self.environment.items() if name.startswith(TOKEN_PREFIX)}
 
     def choice(self, platform: str) -> Choice | None:
         """What serves a platform. None: only a simulation could, and nobody asked for one."""

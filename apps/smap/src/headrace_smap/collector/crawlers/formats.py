@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from headrace_smap.collector.crawlers.field_paths import at_element, at_path, mapped
 from headrace_smap.collector.crawlers.polite_fetcher import FetchedAnswer
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask, Post
 
@@ -32,18 +33,36 @@ NAMES: Mapping[str, Sequence[str]] = {
     "id": ("id", "post_id", "guid", "url", "link"),
     "text": ("text", "content", "body", "message", "caption", "description", "summary", "title"),
     "published_at": ("published_at", "published", "created_at", "created_time", "pubDate", "date", "timestamp"),
-    "url": ("url", "link", "permalink"),
+    "permalink": ("url", "link", "permalink"),
+    "author": (),
+    "followers": (),
+    "likes": ("likes", "like_count", "likeCount"),
+    "comments": ("comments", "comment_count", "commentCount"),
+    "shares": ("shares", "share_count", "shareCount"),
+    "views": ("views", "view_count", "viewCount"),
 }
 """Where each field of a raw post may be found in an item of somebody else's."""
+FIELDS = tuple(NAMES)
+COUNTERS = ("likes", "comments", "shares", "views")
 _decode, _encode = msgspec.json.decode, msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry of a feed: its fields, or the bytes that could not be understood."""
+    """One entry of a feed: its fields, or the bytes that could not be understood. `element` is an entry of XML as it
+    was read, for what its fields leave out."""
 
     fields: Mapping[str, Any]
     raw: bytes = b""
+    element: Mapping[str, Any] | None = None
+
+    def field(self, name: str, places: Mapping[str, str]) -> Any:
+        """What an item says of a field of a post: where the setting says, else where it usually lies. None: nothing."""
+        if name in places:
+            find, source = (at_path, self.fields) if self.element is None else (at_element, self.element)
+            return mapped(source, places[name], find)
+        usual = (self.fields[other] for other in NAMES[name] if self.fields.get(other) not in (None, ""))
+        return next(usual, None)
 
 
 def format_of(answer: FetchedAnswer) -> str:
@@ -98,24 +117,44 @@ def entries_of(answer: FetchedAnswer) -> list[Item]:
     feed = feedparser.parse(io.BytesIO(answer.body), response_headers={"content-location": answer.url})
     if not feed.entries and not feed.version:
         raise CrawlFailed(f"the answer is neither RSS nor Atom: {feed.get('bozo_exception', 'it is empty')}")
-    return _bounded([Item(_entry(entry)) for entry in feed.entries])
+    return _bounded([Item(_entry(entry), element=entry) for entry in feed.entries])
 
 
 def post_of(item: Item, task: CrawlTask, places: Mapping[str, str]) -> Post:
     """An item as a raw post: our names where it had others, everything else as it was."""
     if item.raw:
         return Post(hashlib.blake2b(item.raw, digest_size=16).hexdigest(), item.raw)
-    post = dict(item.fields)
-    for name in NAMES:
-        value = _found(item.fields, name, places)
-        if value is not None:
-            post[name] = value
+    post = {**item.fields, **_told(item, places)}
     post_id = post.get("id")
     if not isinstance(post_id, str):
-        known = _encode(item.fields if post_id is None else post_id)
-        post_id = hashlib.blake2b(known, digest_size=16).hexdigest() if post_id is None else known.decode()
+        written = _encode(item.fields if post_id is None else post_id)
+        post_id = hashlib.blake2b(written, digest_size=16).hexdigest() if post_id is None else written.decode()
     post["id"], post["platform"], post["keyword"] = post_id, task.platform, keyword_of(task, post)
     return Post(post_id, _encode(post))
+
+
+def _told(item: Item, places: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a raw post. What an item has in our own form stays unless the setting says where else to look; a
+    list or an object is no counter."""
+    known = {name: value for name in FIELDS if (value := item.field(name, places)) is not None}
+    names = {"id": "id", "text": "text", "published_at": "published_at", "permalink": "url"}
+    told = {ours: known[name] for name, ours in names.items() if name in known}
+    author = _part(item.fields, "author")
+    if "author" in known:
+        author["name"] = known["author"]
+    if "followers" in known:
+        author["followers"] = known["followers"]
+    counted = {name: known[name] for name in COUNTERS if isinstance(known.get(name), int | float | str)}
+    mapped_ones = {name: value for name, value in counted.items() if name in places}
+    metrics = counted | _part(item.fields, "metrics") | mapped_ones
+    return told | {name: part for name, part in (("author", author), ("metrics", metrics)) if part}
+
+
+def _part(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = fields.get(name)
+    if isinstance(part, dict):
+        return dict(part)
+    return {"name": part} if name == "author" and isinstance(part, str) and part else {}
 
 
 def keyword_of(task: CrawlTask, post: Mapping[str, Any]) -> str:
@@ -133,7 +172,7 @@ def mentions(fields: Mapping[str, Any], keyword: str) -> bool:
 
 def day_of(item: Item, places: Mapping[str, str]) -> date | None:
     """The day on which it was published, in UTC; None if it does not say."""
-    given = _found(item.fields, "published_at", places)
+    given = item.field("published_at", places)
     try:
         if isinstance(given, int | float):
             return datetime.fromtimestamp(given / 1000 if given > 1e11 else given, UTC).date()
@@ -143,18 +182,6 @@ def day_of(item: Item, places: Mapping[str, str]) -> date | None:
     except (ValueError, OverflowError, OSError):
         return None
     return None
-
-
-def at_path(document: Any, path: str) -> Any:
-    """`data.items`, `paging.next`, `0.list`: what lies there, or None."""
-    for step in path.split("."):
-        if isinstance(document, dict):
-            document = document.get(step)
-        elif isinstance(document, list) and step.isdigit() and int(step) < len(document):
-            document = document[int(step)]
-        else:
-            return None
-    return document
 
 
 def folded(text: str) -> str:
@@ -182,12 +209,6 @@ def _usual(document: Any) -> Any:
         if isinstance(found := at_path(document, path), list):
             return found
     return None
-
-
-def _found(fields: Mapping[str, Any], name: str, places: Mapping[str, str]) -> Any:
-    if name in places:
-        return at_path(fields, places[name])
-    return next((fields[other] for other in NAMES[name] if fields.get(other) not in (None, "")), None)
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:

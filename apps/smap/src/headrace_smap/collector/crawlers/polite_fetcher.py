@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 from urllib.robotparser import RobotFileParser
@@ -34,6 +34,7 @@ PATIENCE_S_MAX = 3_600.0
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 RAW_BYTES = 65_536
 PACKED = "gzip"
+NO_HEADERS: Mapping[str, str] = {}
 LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
@@ -44,6 +45,16 @@ class FetchedAnswer:
     body: bytes
     url: str
     kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginAccess:
+    """What requests to one origin carry, and whether its robots.txt is asked there. Other origins get nothing of it,
+    whoever leads us to them."""
+
+    origin: str
+    headers: Mapping[str, str] = field(repr=False)
+    robots: bool = True
 
 
 class HostPace:
@@ -92,17 +103,18 @@ class PoliteFetcher:
         limits = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.AsyncClient(timeout=wishes.timeout_s, trust_env=False, limits=limits)
 
-    async def fetch(self, url: str) -> FetchedAnswer:
+    async def fetch(self, url: str, access: OriginAccess | None = None) -> FetchedAnswer:
         """The body at an address, or why there is none."""
         for _ in range(REDIRECTS_MAX + 1):
             place = await checked_place(url, self._wishes.private)
-            robots = await self._robots_of(place)
-            if not robots.can_fetch(self._wishes.agent, url):
-                raise CrawlFailed(f"the robots.txt of {place.host} forbids this address")
-            delay_s = float(robots.crawl_delay(self._wishes.agent) or 0.0)
-            interval_s = max(self._wishes.interval_s, min(delay_s, DELAY_S_MAX))
+            granted = access if access is not None and access.origin == place.origin else None
+            interval_s = self._wishes.interval_s
+            if granted is None or granted.robots:
+                interval_s = max(interval_s, await self._allowed(place, url))
             async with self.pace.turn(place.origin, interval_s):
-                status, headers, body = await self._ask(place, self._wishes.bytes_max)
+                status, headers, body = await self._ask(
+                    place, self._wishes.bytes_max, headers=granted.headers if granted else NO_HEADERS
+                )
             if status not in REDIRECTS:
                 return self._judged(place, url, status, (headers, body))
             url = urljoin(url, headers.get("location", ""))
@@ -110,6 +122,13 @@ class PoliteFetcher:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+    async def _allowed(self, place: CheckedAddress, url: str) -> float:
+        """The seconds between requests that robots.txt asks for; `CrawlFailed` if it forbids this one."""
+        robots = await self._robots_of(place)
+        if not robots.can_fetch(self._wishes.agent, url):
+            raise CrawlFailed(f"the robots.txt of {place.host} forbids this address")
+        return min(float(robots.crawl_delay(self._wishes.agent) or 0.0), DELAY_S_MAX)
 
     def _judged(
         self, place: CheckedAddress, url: str, status: int, answer: tuple[httpx.Headers, bytes]
@@ -124,10 +143,12 @@ class PoliteFetcher:
             raise CrawlLater(f"{place.host} answers {status}", after_s)
         raise CrawlFailed(f"{place.host} answers {status}")
 
-    async def _ask(self, place: CheckedAddress, bytes_max: int, cut: bool = False) -> tuple[int, httpx.Headers, bytes]:
-        headers = {"Host": place.parts.netloc, "User-Agent": self._wishes.agent, "Accept": "*/*"}
-        headers["Accept-Encoding"] = PACKED
-        request = self._client.build_request("GET", place.url, headers=headers, extensions={"sni_hostname": place.host})
+    async def _ask(
+        self, place: CheckedAddress, bytes_max: int, cut: bool = False, headers: Mapping[str, str] = NO_HEADERS
+    ) -> tuple[int, httpx.Headers, bytes]:
+        ours = {"Host": place.parts.netloc, "User-Agent": self._wishes.agent, "Accept": "*/*"}
+        sent = {**headers, **ours, "Accept-Encoding": PACKED}
+        request = self._client.build_request("GET", place.url, headers=sent, extensions={"sni_hostname": place.host})
         request.extensions["timeout"] = httpx.Timeout(self._wishes.timeout_s).as_dict()
         try:
             # A server that sends a byte now and then would keep within every timeout but this one.
