@@ -41,7 +41,7 @@ def packages(found: dict[str, bytes]) -> set[str]:
 def test_the_engine_brings_nothing_of_an_application(wheels: Path) -> None:
     found = files(wheels, "headrace")
     assert packages(found) == {"headrace"}
-    assert "headrace/core/errors.py" in found
+    assert {"headrace/core/errors.py", "headrace/pages/page.css", "headrace/pages/page.js"} <= set(found)
     assert not [name for name in found if name.startswith("headrace/apps/")]
     assert "[console_scripts]" in declared(found)
     assert "headrace.apps" not in declared(found)
@@ -51,9 +51,9 @@ def test_silver_brings_the_worker_of_its_specification_and_its_tables(wheels: Pa
     found = files(wheels, "headrace_silver")
     assert packages(found) == {"headrace_silver", "worker"}
     assert found["headrace_silver/db/init.sql"] == (ROOT / "apps/silver/db/init.sql").read_bytes()
-    assert {"worker/main.py", "headrace_silver/sql/postgres/put.sql", "headrace_silver/sql/sqlite/init.sql"} <= set(
-        found
-    )
+    sql = "headrace_silver/sql"
+    assert {"worker/main.py", f"{sql}/postgres/put.sql", f"{sql}/sqlite/put.sql"} <= set(found)
+    assert any(name.startswith(f"{sql}/sqlite/migrations/") for name in found)
     assert "[headrace.apps]\nsilver = headrace_silver.commands:register" in declared(found)
 
 
