@@ -22,6 +22,7 @@ from headrace_smap.settings import SmapSettings
 
 HOSTILE = '<img src=x onerror="alert(1)"> & Cổ phiếu'
 LIST = "[...document.querySelectorAll('li')].map(row => row.innerText)"
+MADE_UP = "(document.body.innerText.match(/hold simulated posts/) || [''])[0]"
 ORDER = """
 document.querySelector("[name=keywords]").value = "VinFast, VF3";
 document.querySelector("[name=targets]").value = "tiktok https://www.tiktok.com/@a\\nyoutube";
@@ -65,6 +66,10 @@ async def test_people_order_watch_and_delete_projects_in_a_browser(
             await office.crawl(first, ["raw/a.json", "raw/b.json", "raw/c.json"], ["raw/d.json"])
             await eventually(lambda: sees(HOSTILE, "done", "100 %", "4 of 4 posts", "1 error"), "it moves", 30)
             assert await asyncio.to_thread(browser.run, "document.querySelector('progress').value") == 100
+            assert await asyncio.to_thread(browser.run, MADE_UP) == ""
+            await office.analyse(first, ["raw/a.json"], simulated=True)
+            await eventually(lambda: sees(HOSTILE, "simulated posts"), "what is made up is marked", 30)
+            assert await asyncio.to_thread(browser.run, MADE_UP) == "hold simulated posts"
             assert "1 with errors" in await asyncio.to_thread(browser.run, "document.body.innerText")
             office.calendar.advance(minutes=1)
             await asyncio.to_thread(browser.run, ORDER)

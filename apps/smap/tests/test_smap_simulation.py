@@ -87,7 +87,7 @@ async def test_a_simulation_that_was_asked_for_is_served_under_a_banner(
 
 
 async def test_without_a_simulation_there_is_no_banner(office: Office) -> None:
-    assert 'class="banner"' not in (await office.client.get("/")).text
+    assert "Simulation is on" not in (await office.client.get("/")).text
     assert "<!-- banner -->" in (resources.files("headrace_smap.project") / "front.html").read_text("utf-8")
 
 

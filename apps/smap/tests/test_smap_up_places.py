@@ -30,8 +30,8 @@ def place(tmp_path: Path) -> Iterator[Town]:
 
 
 def upped(place: Town, folder: Path, *more: str) -> Running:
-    chosen = {"SMAP_HTTP_PORT": "0", "SMAP_ANALYSTS": "0", "SMAP_CRAWLERS": "*=simulated:posts=1&page=1"}
-    up = Running(["-m", "headrace", "smap", "up", *more], {**plain(), **chosen}, folder)
+    chosen = {"SMAP_HTTP_PORT": "0", "SMAP_ANALYSTS": "0"}
+    up = Running(["-m", "headrace", "smap", "up", "--simulated", *more], {**plain(), **chosen}, folder)
     place.running.append(up)
     until(lambda: any("export SMAP_HOME=" in line for line in up.lines), "it says where all is", UP_S_MAX)
     assert sum("is ready at" in line for line in up.lines) == 4
@@ -56,8 +56,10 @@ def test_other_commands_find_what_up_works_on(rig: bool, place: Town, tmp_path: 
     assert variables["SMAP_HOME"] == str(tmp_path / "smap-data")
     servers = {"SMAP_AMQP_URL", "SMAP_REDIS_URL", "SMAP_PG_DSN", "SMAP_S3_URL"}
     keys = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}
-    assert set(variables) == {"SMAP_HOME", *(servers | keys if rig else ())}
+    assert set(variables) == {"SMAP_HOME", "SMAP_SIMULATED", *(servers | keys if rig else ())}
     assert answer.json()["id"] in place.run("projects", **variables)
+    assert "Simulation is on" in httpx.get(f"{url_of(up, 'project')}/", trust_env=False).text
+    place.run("create", "VF3", "--days", "2025-01-01..2025-01-01", **variables)
     (reports,) = [line.split()[4] for line in up.lines if line.startswith("reports are served at ")]
     assert reports == f"{url_of(up, 'insight')}/"
     assert httpx.get(reports, trust_env=False).headers["content-type"].startswith("text/html")
