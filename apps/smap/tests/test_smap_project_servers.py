@@ -63,7 +63,7 @@ async def test_a_project_lives_and_goes_on_real_servers(real: SmapSettings) -> N
 
 
 async def test_instances_on_one_database_fire_a_due_time_once(postgres_database: str, tmp_path: Any) -> None:
-    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database, "SMAP_SIMULATED": "1"})
     async with open_office(settings) as office, open_parts(settings) as other:
         parent = await office.make()
         await office.crawl(parent, [])
@@ -87,7 +87,7 @@ async def test_instances_on_one_database_fire_a_due_time_once(postgres_database:
 
 
 async def test_the_same_key_at_once_on_two_instances_is_one_project(postgres_database: str, tmp_path: Any) -> None:
-    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": postgres_database, "SMAP_SIMULATED": "1"})
     async with open_office(settings) as office, open_office(settings) as other:
 
         async def ordered(client: httpx.AsyncClient, key: str) -> httpx.Response:
@@ -106,7 +106,7 @@ async def test_a_commit_whose_answer_was_lost_is_one_project(
     postgres_database: str, tmp_path: Any, fault_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = fault_proxy(postgres_database)
-    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": proxy.url})
+    settings = FRAME.load({"SMAP_HOME": str(tmp_path), "SMAP_PG_DSN": proxy.url, "SMAP_SIMULATED": "1"})
     async with open_office(settings) as office:
         for number in range(3):
             order, headers = {**EXAMPLE, "name": f"cut-{number}"}, {"Idempotency-Key": str(number)}
