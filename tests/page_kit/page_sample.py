@@ -103,6 +103,11 @@ def sample(language: str = "en", rows: int = 240) -> Document:
     return document(words, header, lead, sections)
 
 
+def ends(day: date) -> dict[str, str]:
+    """A filter for one day."""
+    return {"day.from": day.isoformat(), "day.to": day.isoformat()}
+
+
 def _series(words: Words) -> list[Series]:
     return [Series(words(tone), tone) for tone in TONES]
 
@@ -117,7 +122,7 @@ def _bars(words: Words) -> Html:
 
 def _days(words: Words) -> Chart:
     rows = [
-        ChartRow(words.day(day), (n % 7, n % 3 or None, 3), short=f"{day:%d/%m}")
+        ChartRow(words.day(day), (n % 7, n % 3 or None, 3), filter_url("posts", **ends(day)), short=f"{day:%d/%m}")
         for n in range(30)
         for day in [FIRST + timedelta(n)]
     ]

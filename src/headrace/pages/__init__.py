@@ -17,9 +17,10 @@
 from headrace.pages.blocks import Section, Tile, banner, notes, terms, tiles
 from headrace.pages.charts import Chart, ChartRow, Series, bars, columns, lines, sparkline
 from headrace.pages.documents import Document, Header, document, response, save
+from headrace.pages.filters import TableColumn
 from headrace.pages.heat_maps import HeatMap, HeatMark, HeatRow, heat_map, runs
 from headrace.pages.markup import Html, element, is_followed, items, join, link, paragraphs, plain, text
-from headrace.pages.tables import Cell, Listing, TableColumn, filter_url, moment, table
+from headrace.pages.tables import Cell, Listing, ServedRows, filter_url, moment, served_table, table
 from headrace.pages.tones import TONES, mark
 from headrace.pages.words import LANGUAGES, Texts, Words
 
@@ -42,6 +43,8 @@ __all__ = [
     "TableColumn",
     "Cell",
     "table",
+    "ServedRows",
+    "served_table",
     "filter_url",
     "Chart",
     "Series",

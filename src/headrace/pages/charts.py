@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headrace.pages.markup import Html, element, join, link
-from headrace.pages.tables import Listing, TableColumn, table
+from headrace.pages.filters import TableColumn
+from headrace.pages.markup import Html, element, is_followed, join, link
+from headrace.pages.tables import Listing, table
 from headrace.pages.tones import SIGNS, check, swatch
 from headrace.pages.words import Words
 
@@ -76,9 +77,9 @@ def columns(words: Words, chart: Chart) -> Html:
         return Html()
     top = _top(max(_total(row) for row in chart.rows))
     step = 100 / len(chart.rows)
-    parts = []
+    drawn = []
     for place, row in enumerate(chart.rows):
-        height = 0.0
+        parts, height = [], 0.0
         for series, value in zip(chart.series, row.values, strict=True):
             share = 100 * (value or 0) / top
             height += share
@@ -88,7 +89,10 @@ def columns(words: Words, chart: Chart) -> Html:
                     element("rect", title, class_=f"area-{check(series.tone)}", x=_share(place * step + step * 0.08),
                             y=_share(100 - height), width=_share(step * 0.84), height=_share(share))
                 )  # fmt: skip
-    return _framed(words, chart, top, parts)
+        said = f"{row.label}: {words.number(_total(row), chart.digits)}"
+        followed = parts and is_followed(row.url)
+        drawn.append(element("a", *parts, href=row.url, aria_label=said) if followed else join(*parts))
+    return _framed(words, chart, top, drawn)
 
 
 def lines(words: Words, chart: Chart) -> Html:
@@ -146,9 +150,12 @@ def _bar(words: Words, chart: Chart, row: ChartRow, most: float | None) -> Html:
     if len(chart.series) > 1:
         total = words.number(_total(row), chart.digits)
         cells.append(element("td", total, class_="n total", data_l=words("pages.total")))
-    label = link(row.url, row.label) if row.url else row.label
     picture = element("svg", *parts, class_="bar", aria_hidden="true")
-    return element("tr", element("th", label, scope="row"), element("td", picture, class_="drawn"), *cells)
+    return element("tr", element("th", _label(row), scope="row"), element("td", picture, class_="drawn"), *cells)
+
+
+def _label(row: ChartRow) -> object:
+    return link(row.url, row.label) if row.url else row.label
 
 
 def _framed(words: Words, chart: Chart, top: float, parts: Sequence[Html]) -> Html:
@@ -159,13 +166,15 @@ def _framed(words: Words, chart: Chart, top: float, parts: Sequence[Html]) -> Ht
     numbers = [element("text", _tick(words, tick), x="100%", y=_share(100 - 100 * tick / top)) for tick in ticks]
     grid = [element("line", x1="0", x2="100%", y1=place, y2=place) for tick in ticks
             for place in [_share(100 - 100 * tick / top)]]  # fmt: skip
-    drawn = element("svg", *grid, *parts, *_labels(chart), class_="plot", role="img", aria_label=chart.caption)
+    # Nothing within a picture can be followed.
+    role = "group" if any(row.url for row in chart.rows) else "img"
+    drawn = element("svg", *grid, *parts, *_labels(chart), class_="plot", role=role, aria_label=chart.caption)
     axis = element("svg", *numbers, class_="axis", aria_hidden="true")
     listing = Listing(
         f"{chart.name}-numbers",
         chart.caption,
         [TableColumn(chart.label), *(TableColumn(series.name, number=True) for series in chart.series)],
-        [[row.label, *(words.number(value, chart.digits) for value in row.values)] for row in chart.rows],
+        [[_label(row), *(words.number(value, chart.digits) for value in row.values)] for row in chart.rows],
         searched=False,
     )
     details = element("details", element("summary", words("pages.numbers")), table(words, listing))

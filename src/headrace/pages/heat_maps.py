@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.pages.filters import TableColumn
 from headrace.pages.markup import Html, element
-from headrace.pages.tables import Listing, TableColumn, table
+from headrace.pages.tables import Listing, table
 from headrace.pages.tones import check
 from headrace.pages.words import Words
 

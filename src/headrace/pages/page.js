@@ -121,6 +121,10 @@ class Listing {
         case "any": return row => folded.split(/\s+/).every(word => this.textOf(row).includes(word));
         case "text": return row => [...values(row.cells[place]), shown(row.cells[place])].some(text => fold(text).includes(folded));
         case "choice": return row => values(row.cells[place]).includes(wanted);
+        case "pick": {
+          const exact = row => values(row.cells[place]).includes(wanted);
+          return this.rows.some(exact) ? exact : row => values(row.cells[place]).some(text => fold(text).includes(folded));
+        }
         case "from": return row => compare(values(row.cells[place])[0]) >= 0;
         default: return row => compare(values(row.cells[place])[0]) <= 0;
       }
@@ -142,13 +146,61 @@ class Listing {
   }
 }
 
+/* Rows that a service chooses: it is asked for the page with other filters, and its rows take the place of these. */
+class Served {
+  constructor(box) {
+    this.box = box;
+    this.name = box.dataset.table;
+    this.form = box.querySelector(":scope > form");
+    this.asked = location.search;
+    this.number = 0;
+    this.form.addEventListener("submit", event => { event.preventDefault(); this.changed(); });
+    this.form.addEventListener("change", () => this.changed());
+  }
+
+  changed() {
+    const address = new URL(location);
+    address.search = new URLSearchParams([...new FormData(this.form)].filter(([, value]) => value));
+    if (address.search === this.asked) return;
+    remember("pushState", address);
+    this.load();
+  }
+
+  read(parameters) {
+    for (const control of this.form.elements) {
+      if (control.type === "select-one") control.value = parameters.get(control.name) || control.options[0].value;
+      else if (control.name && control.type !== "hidden") control.value = parameters.get(control.name) || "";
+    }
+    if (location.search !== this.asked) this.load();
+  }
+
+  async load() {
+    const number = ++this.number;
+    this.asked = location.search;
+    this.box.ariaBusy = "true";
+    try {
+      const answer = await fetch(location, {headers: {accept: "text/html"}});
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      // Another question was asked meanwhile: its answer is the one to show.
+      if (number !== this.number) return;
+      const found = page.querySelector(`[data-table="${this.name}"]`);
+      const within = this.box.querySelector(".answer").contains(document.activeElement);
+      for (const part of [".answer", "output"]) this.box.querySelector(part).replaceWith(found.querySelector(part));
+      if (within) this.box.querySelector(".scroll").focus({preventScroll: true});
+    } catch {
+      location.reload();
+    }
+    this.box.ariaBusy = null;
+  }
+}
+
 /* A page that was opened as a file may not change its address. */
 function remember(how, address) {
   try { history[how](null, "", address); } catch { /* the filter works all the same */ }
 }
 
 for (const box of document.querySelectorAll("[data-table]")) {
-  const listing = new Listing(box);
+  const listing = box.dataset.served === undefined ? new Listing(box) : new Served(box);
   boxes.set(listing.name, listing);
   listing.read(new URLSearchParams(location.search));
 }
@@ -156,8 +208,8 @@ for (const box of document.querySelectorAll("[data-table]")) {
 document.addEventListener("click", event => {
   const link = event.target.closest && event.target.closest('a[href^="?"]');
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const parameters = new URLSearchParams(link.search);
-  const listing = boxes.get([...parameters.keys()][0]?.split(".")[0]);
+  const {searchParams: parameters, hash} = new URL(link.getAttribute("href"), location);
+  const listing = boxes.get(hash.slice(1));
   if (!listing) return;
   event.preventDefault();
   const address = new URL(location);
@@ -165,11 +217,11 @@ document.addEventListener("click", event => {
     if (name.startsWith(`${listing.name}.`)) address.searchParams.delete(name);
   }
   for (const [name, value] of parameters) address.searchParams.set(name, value);
-  address.hash = link.hash;
+  address.hash = hash;
   remember("pushState", address);
   listing.read(parameters);
   const region = listing.box.querySelector(".scroll");
-  (document.getElementById(link.hash.slice(1)) || listing.box).scrollIntoView();
+  (document.getElementById(listing.name) || listing.box).scrollIntoView();
   region.focus({preventScroll: true});
 });
 

@@ -3,45 +3,28 @@
 On a phone every row becomes a card, with the names of the columns beside the values: nothing is cut and nothing scrolls
 sideways. Rows beyond the first hundred stand behind a line that opens; the script takes them in and shows a hundred at
 a time. A filter is in the address of the page, so `filter_url` leads from a tile or a bar to the rows it counts.
+
+Where there are too many rows for a page a service chooses them (`ServedRows`): the form asks it, with a script or
+without one, by the same addresses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from html import escape
 from urllib.parse import urlencode
 
-from headrace.pages.markup import Html, element, join, text
+from headrace.pages.filters import FilterControls, TableColumn
+from headrace.pages.markup import Html, element, link, text
 from headrace.pages.words import VIETNAMESE, Words
 
 ROWS_OPEN = 100
 # Fewer rows are overlooked at a glance.
 SEARCHED_FROM = 12
-CHOICES_MAX = 200
 # A table with more columns becomes cards on a tablet already; a wide one takes the room of three.
 COLUMNS_MANY = 8
-FILTERS = ("choice", "text", "days", "range")
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column. `key` names it in addresses; `filter` is one of `choice`, `text`, `days`, `range`, or empty. `choices`
-    gives the values of a choice their words and their order. Numbers lean right; a `wide` one has room for sentences.
-    """
-
-    title: str
-    key: str = ""
-    number: bool = False
-    wide: bool = False
-    filter: str = ""
-    choices: Mapping[str, str] = field(default_factory=dict)
-    sorts: bool = True
-
-    def __post_init__(self) -> None:
-        if self.filter and (self.filter not in FILTERS or not self.key):
-            raise ValueError(f"the column {self.title!r} needs a key, and a filter out of {', '.join(FILTERS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +48,39 @@ class Listing:
     searched: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ServedRows:
+    """What a service chose the rows of a table by: the filters it was asked for, by key; how many rows match, and where
+    among them those of this page begin. `orders` are the orders it offers, `kept` what else is in the address."""
+
+    filters: Mapping[str, str]
+    count: int
+    first: int = 0
+    orders: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
+    page: int = 1
+    pages: int = 1
+
+
 def filter_url(listing: str, **values: str) -> str:
     """The address of this page with a table filtered: `filter_url("posts", sentiment="negative")`."""
     return f"?{urlencode({f'{listing}.{key}': value for key, value in values.items()})}#{listing}"
+
+
+def served_table(words: Words, listing: Listing, served: ServedRows) -> Html:
+    """A table whose rows a service filters, sorts and hands out page by page. Choices are those of the columns."""
+    # To sort the rows of one page would pass for sorting them all.
+    fixed = [replace(column, sorts=False) for column in listing.columns]
+    region = _region(words, replace(listing, columns=fixed), listing.caption, listing.rows)
+    answer = element("div", region, _paging(words, listing, served), class_="answer")
+    return element(
+        "div",
+        _served_filters(words, listing, served),
+        answer,
+        class_=_kind(listing),
+        data_table=listing.name,
+        data_served=True,
+    )
 
 
 def table(words: Words, listing: Listing) -> Html:
@@ -78,17 +91,21 @@ def table(words: Words, listing: Listing) -> Html:
         caption = words("pages.continued", name=listing.caption)
         summary = element("summary", words("pages.rest", count=len(rest)))
         parts.append(element("details", summary, _region(words, listing, caption, rest), class_="rest"))
-    room = sum(3 if column.wide else 1 for column in listing.columns)
-    many = "many" if room > COLUMNS_MANY else "few"
     return element(
         "div",
         *parts,
-        class_=f"listing {many} {listing.kind}".strip(),
+        class_=_kind(listing),
         data_table=listing.name,
         data_shown=words.template("pages.shown"),
         data_none=words("pages.none"),
         data_more=words.template("pages.more"),
     )
+
+
+def _kind(listing: Listing) -> str:
+    room = sum(3 if column.wide else 1 for column in listing.columns)
+    many = "many" if room > COLUMNS_MANY else "few"
+    return f"listing {many} {listing.kind}".strip()
 
 
 def _region(words: Words, listing: Listing, caption: str, rows: Iterable[Sequence[object]]) -> Html:
@@ -144,11 +161,14 @@ def moment(words: Words, when: date) -> Html:
 
 def _filters(words: Words, listing: Listing) -> Html:
     """The form is hidden until the script is there to answer."""
+    making = FilterControls(words)
     controls = [
-        control for place, column in enumerate(listing.columns) for control in _controls(words, listing, place, column)
+        control
+        for place, column in enumerate(listing.columns)
+        for control in making.of(column, place, _found(listing, place) if column.filter == "choice" else ())
     ]
     if listing.searched and len(listing.rows) >= SEARCHED_FROM:
-        controls.insert(0, _label(words("pages.any"), element("input", type="search", name="any", data_f="any")))
+        controls.insert(0, making.search())
     if not controls:
         return Html()
     reset = element("button", words("pages.clear"), type="reset")
@@ -156,29 +176,51 @@ def _filters(words: Words, listing: Listing) -> Html:
     return element("form", *controls, reset, element("output"), class_="filters", hidden=True, aria_label=caption)
 
 
-def _controls(words: Words, listing: Listing, place: int, column: TableColumn) -> Iterable[Html]:
-    match column.filter:
-        case "choice":
-            yield _label(column.title, _choice(words, listing, place, column))
-        case "text":
-            yield _label(column.title, element("input", type="search", name=column.key, data_f="text", data_c=place))
-        case "days" | "range":
-            kind = "date" if column.filter == "days" else "number"
-            for end in ("from", "to"):
-                control = element("input", type=kind, name=f"{column.key}.{end}", data_f=end, data_c=place, step="any")
-                yield _label(words(f"pages.{end}", name=column.title), control)
+def _served_filters(words: Words, listing: Listing, served: ServedRows) -> Html:
+    """A form that works by itself; what was asked for stands in it."""
+    making = FilterControls(words, f"{listing.name}.", served.filters)
+    controls = [making.search()] if listing.searched else []
+    for place, column in enumerate(listing.columns):
+        asked = served.filters.get(column.key, "")
+        unlisted = [asked] if asked and asked not in column.choices else []
+        controls += making.of(column, place, [*column.choices, *unlisted])
+    if served.orders:
+        controls.append(making.choice("order", words("pages.order"), served.orders))
+    kept = (element("input", type="hidden", name=name, value=value) for name, value in served.kept.items())
+    part = words("pages.part", first=served.first + 1, last=served.first + len(listing.rows), count=served.count)
+    return element(
+        "form",
+        *kept,
+        *controls,
+        element("button", words("pages.apply"), type="submit"),
+        link(f"?{urlencode(served.kept)}#{listing.name}", words("pages.clear")),
+        element("output", part if listing.rows else words("pages.none")),
+        class_="filters",
+        method="get",
+        action=f"#{listing.name}",
+        aria_label=words("pages.filter", name=listing.caption),
+    )
 
 
-def _choice(words: Words, listing: Listing, place: int, column: TableColumn) -> Html:
-    """A list of what there is; a box to type in if there is too much of it."""
+def _paging(words: Words, listing: Listing, served: ServedRows) -> Html:
+    """Links to the pages before and after this one."""
+    asked = {f"{listing.name}.{key}": value for key, value in served.filters.items() if value}
+    links = []
+    for page, title in ((served.page - 1, "pages.previous"), (served.page + 1, "pages.next")):
+        if 1 <= page <= served.pages:
+            query = urlencode({**asked, f"{listing.name}.page": str(page), **served.kept})
+            links.append(link(f"?{query}#{listing.name}", words(title)))
+    if not links:
+        return Html()
+    place = element("span", words("pages.page", page=served.page, pages=served.pages))
+    return element("nav", place, *links, aria_label=words("pages.paging", name=listing.caption))
+
+
+def _found(listing: Listing, place: int) -> list[str]:
+    """The values of a column: those that were given words first, in that order."""
     found = {value for row in listing.rows for value in _values(row[place])}
-    if len(found) > CHOICES_MAX:
-        return element("input", type="search", name=column.key, data_f="text", data_c=place)
-    known = [value for value in column.choices if value in found]
-    values = [*known, *sorted(found - set(known))]
-    options = (element("option", column.choices.get(value, value), value=value) for value in values)
-    first = element("option", words("pages.all"), value="")
-    return element("select", first, *options, name=column.key, data_f="choice", data_c=place)
+    known = [value for value in listing.columns[place].choices if value in found]
+    return [*known, *sorted(found - set(known))]
 
 
 def _values(value: object) -> Iterable[str]:
@@ -186,7 +228,3 @@ def _values(value: object) -> Iterable[str]:
         return map(str, value.values)
     shown = value.shown if isinstance(value, Cell) else value
     return [] if shown in (None, "") else [str(shown)]
-
-
-def _label(title: str, control: Html) -> Html:
-    return element("label", join(element("span", title), control))
