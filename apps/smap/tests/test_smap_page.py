@@ -40,9 +40,10 @@ def test_what_the_page_shows_is_run(
         del os.environ[name]
     reader = _SmapReader(tmp_path, headrace_command, capfd)
     reader.follow(PAGE)
-    assert reader.seen.count("sh") == 2
+    assert reader.seen.count("sh") == 3
     (report,) = (tmp_path / "demo").glob("report-*.html")
     assert "posts analysed" in report.read_text("utf-8")
+    assert (tmp_path / "labels.csv").read_text("utf-8-sig").count("\n") > 1
     assert not (tmp_path / "smap-data").exists(), "the commands work where SMAP_HOME says"
 
 

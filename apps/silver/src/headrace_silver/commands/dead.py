@@ -33,7 +33,7 @@ def register(tree: typer.Typer) -> None:
 
 
 @app.command()
-def counts(  # noqa: PLR0913 - the parameters of a command are its options
+def counts(
     context: typer.Context,
     reason: Reason = None,
     rule: Rule = None,
@@ -51,7 +51,7 @@ def counts(  # noqa: PLR0913 - the parameters of a command are its options
 
 
 @app.command("list")
-def list_letters(  # noqa: PLR0913 - the parameters of a command are its options
+def list_letters(
     context: typer.Context,
     reason: Reason = None,
     rule: Rule = None,
@@ -85,7 +85,7 @@ def show(context: typer.Context, letter: Annotated[int, typer.Argument(metavar="
 
 
 @app.command()
-def export(  # noqa: PLR0913 - the parameters of a command are its options
+def export(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Ends with .jsonl or .csv, also .gz; - is stdout.")],
     reason: Reason = None,
@@ -110,7 +110,7 @@ def export(  # noqa: PLR0913 - the parameters of a command are its options
 
 
 @app.command()
-def redrive(  # noqa: PLR0913 - the parameters of a command are its options
+def redrive(
     context: typer.Context,
     reason: Reason = None,
     rule: Rule = None,
@@ -139,7 +139,7 @@ def redrive(  # noqa: PLR0913 - the parameters of a command are its options
     return Exit.FAILED if done.left_count else Exit.OK
 
 
-def _which(  # noqa: PLR0913 - as many as there are options
+def _which(
     reason: str | None,
     rule: str | None,
     since: str | None,

@@ -59,7 +59,7 @@ def put(
     return Exit.FAILED if any(each.error for each in results) else Exit.OK
 
 
-def sample(  # noqa: PLR0913 - the parameters of a command are its options
+def sample(
     context: typer.Context,
     to: Annotated[str, typer.Argument(metavar="[DIR|-]", help="Where the files go; - is stdout.")] = ".",
     symbols: Annotated[int, typer.Option(min=0, help="How many symbols.")] = 100,

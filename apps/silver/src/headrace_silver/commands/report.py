@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def report(  # noqa: PLR0913 - the parameters of a command are its options
+def report(
     context: typer.Context,
     days: Annotated[int, typer.Option(min=1, max=2_500, help="How many trading days to look at.")] = 250,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one self-contained page.")] = None,

@@ -1,4 +1,4 @@
-"""How good the shipped modules are, on posts that people labelled by hand.
+"""How good the modules are, with models or without, on posts that people labelled by hand.
 
 `labelled.jsonl` has two parts. The word lists grew while the first was looked at; the second was written when they were
 finished, and nothing was changed for its sake: only its figures say anything about posts that nobody has seen yet.
@@ -16,6 +16,9 @@ from importlib.resources import files
 from typing import Any
 
 from headrace_smap.analytics.modules import OTHER, AnalysisContext, Draft, Pipeline, pipeline
+from headrace_smap.analytics.trainer.label_file import LabelledText
+from headrace_smap.analytics.trainer.score import Score
+from headrace_smap.analytics.trainer.trainer import answer, drafted
 
 TUNE, HELD_OUT = "tune", "held-out"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,19 +61,33 @@ def assess(part: str = HELD_OUT, modules: Pipeline | None = None) -> list[Figure
     """The figures of one half, task by task."""
     chosen = modules or pipeline()
     context = AnalysisContext(NOW)
-    answers = [(post, chosen.apply(_raw(post), context)) for post in labelled() if post.part == part]
+    posts = [post for post in labelled() if post.part == part]
+    answers = [*zip(posts, chosen.analyse(map(_raw, posts), context), strict=True)]
     return [_figures(task, [*_pairs(task, answers)]) for task in TASKS[:-1]] + [_aspect_figures(answers)]
 
 
-def rendered(parts: Sequence[str] = (HELD_OUT, TUNE)) -> str:
-    """A table for people."""
-    lines = [f"{'part':<10}{'task':<11}{'posts':>6}{'accuracy':>10}{'macro F1':>10}"]
-    lines += [
-        f"{part:<10}{found.task:<11}{found.posts:>6}{found.accuracy:>10.3f}{found.macro_f1:>10.3f}"
-        for part in parts
-        for found in assess(part)
-    ]
+def rendered(rules: Pipeline | None = None, adopted: Pipeline | None = None) -> str:
+    """Both parts as a table for people: what the rules do, and beside it what they do with models, if there are any."""
+    head = f"{'part':<10}{'task':<11}{'posts':>6}{'accuracy':>10}{'macro F1':>10}"
+    lines = [head + (f"{'with models':>14}{'macro F1':>10}" if adopted else "")]
+    for part in (HELD_OUT, TUNE):
+        beside = assess(part, adopted) if adopted else [None] * len(TASKS)
+        for found, other in zip(assess(part, rules), beside, strict=True):
+            line = f"{part:<10}{found.task:<11}{found.posts:>6}{found.accuracy:>10.3f}{found.macro_f1:>10.3f}"
+            lines.append(line + (f"{other.accuracy:>14.3f}{other.macro_f1:>10.3f}" if other else ""))
     return "\n".join(lines)
+
+
+def shipped(module: str) -> list[LabelledText]:
+    """The posts of ours that models may learn from: none that are held out."""
+    posts = [post for post in labelled() if post.part == TUNE and not post.spam and post.language != OTHER]
+    return [LabelledText(post.text, answer(post, module)) for post in posts]
+
+
+def scores(rows: Sequence[LabelledText], module: str, modules: Pipeline) -> Score:
+    """How modules do on labels of other people."""
+    drafts = drafted(modules, [row.text for row in rows])
+    return Score.of([row.labels for row in rows], [answer(draft, module) for draft in drafts])
 
 
 def _labelled(value: dict[str, Any]) -> Labelled:
@@ -92,15 +109,8 @@ def _pairs(task: str, answers: Iterable[tuple[Labelled, Draft]]) -> Iterator[Pai
 
 
 def _figures(task: str, pairs: Sequence[Pair]) -> Figures:
-    right = sum(expected == found for expected, found in pairs)
-    labels = sorted({expected for expected, _ in pairs})
-    scores = [_f1(*_counts(label, pairs)) for label in labels]
-    return Figures(task, len(pairs), round(right / len(pairs), 3), round(sum(scores) / len(scores), 3))
-
-
-def _counts(label: str, pairs: Sequence[Pair]) -> tuple[int, int, int]:
-    hit = sum(expected == found == label for expected, found in pairs)
-    return hit, sum(found == label for _, found in pairs) - hit, sum(expected == label for expected, _ in pairs) - hit
+    score = Score.of(*([frozenset((pair[place],)) for pair in pairs] for place in (0, 1)))
+    return Figures(task, len(pairs), round(score.accuracy, 3), round(score.macro_f1, 3))
 
 
 def _aspect_figures(answers: Sequence[tuple[Labelled, Draft]]) -> Figures:
@@ -110,8 +120,5 @@ def _aspect_figures(answers: Sequence[tuple[Labelled, Draft]]) -> Figures:
     wrong = sum(len(found - expected) for expected, found in spoken)
     missed = sum(len(expected - found) for expected, found in spoken)
     exact = sum(expected == found for expected, found in spoken)
-    return Figures("aspects", len(spoken), round(exact / len(spoken), 3), round(_f1(hit, wrong, missed), 3))
-
-
-def _f1(hit: int, wrong: int, missed: int) -> float:
-    return 2 * hit / (2 * hit + wrong + missed) if hit else 0.0
+    f1 = 2 * hit / (2 * hit + wrong + missed) if hit else 0.0
+    return Figures("aspects", len(spoken), round(exact / len(spoken), 3), round(f1, 3))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_smap.commands import demo, operators, services
+from headrace_smap.commands import demo, labels, operators, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -18,4 +18,5 @@ def register(tree: typer.Typer) -> None:
     demo.register(app)
     services.register(app)
     operators.register(app)
+    labels.register(app)
     tree.add_typer(app)

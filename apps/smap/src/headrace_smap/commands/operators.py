@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -27,11 +27,11 @@ _WORDS = "{status}: {processed:,} of {total:,} posts, {errors:,} failed, {percen
 
 
 def register(app: typer.Typer) -> None:
-    for command in (create, projects, progress, failures, seal, cancel, retry, rerun, delete, export, quality):
+    for command in (create, projects, progress, failures, seal, cancel, retry, rerun, delete, export):
         app.command()(command)
 
 
-def create(  # noqa: PLR0913 - the parameters of a command are its options
+def create(
     context: typer.Context,
     keywords: Annotated[list[str], typer.Argument(help="What to look for.")],
     days: Annotated[str, typer.Option("--days", help="FIRST..LAST, such as 2025-01-01..2025-02-01.")],
@@ -66,7 +66,7 @@ def create(  # noqa: PLR0913 - the parameters of a command are its options
         await desk.relay.relay()
         return project
 
-    project = _with_desk(work)
+    project = with_desk(work)
     session.answer({"project_id": project}, lambda console: console.print(project))
 
 
@@ -82,7 +82,7 @@ def projects(
 ) -> None:
     """List projects, the newest first."""
     session = of(context)
-    shown = _with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
+    shown = with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
 
     def show(console: Any) -> None:
         from headrace.commands import Column, print_list
@@ -108,7 +108,7 @@ def projects(
 def progress(context: typer.Context, project: Project) -> None:
     """How far a project is, as the services answer it."""
     session = of(context)
-    found = _with_desk(lambda desk: desk.accountant.progress(project), new=False)
+    found = with_desk(lambda desk: desk.accountant.progress(project), new=False)
     if found is None:
         raise _unknown(project)
     words = _WORDS.format(**found)
@@ -118,7 +118,7 @@ def progress(context: typer.Context, project: Project) -> None:
 def failures(context: typer.Context, project: Project) -> None:
     """The posts of a project that failed, and why."""
     session = of(context)
-    shown = _with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
+    shown = with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
 
     def show(console: Any) -> None:
         from headrace.commands import plain_table
@@ -143,11 +143,11 @@ def seal(
     """
 
     async def work(desk: ProjectOperations) -> tuple[bool, dict[str, object] | None]:
-        await _known(desk, project)
+        await known_project(desk, project)
         standing = await desk.accountant.seal(project, total)
         return standing is None, standing.progress() if standing else await desk.accountant.progress(project)
 
-    ended_before, document = _with_desk(work)
+    ended_before, document = with_desk(work)
     if document is None:
         raise _unknown(project)
     words = ("it is finished already, " if ended_before else "") + _WORDS.format(**document)
@@ -159,13 +159,13 @@ def cancel(context: typer.Context, project: Project) -> int:
     """Stop a project at what was found by now."""
 
     async def work(desk: ProjectOperations) -> bool:
-        await _known(desk, project)
+        await known_project(desk, project)
         cancelled = await desk.accountant.cancel(project)
         if cancelled:
             await desk.recrawls.drop(project)
         return cancelled
 
-    done = _with_desk(work)
+    done = with_desk(work)
     of(context).answer({"cancelled": done}, lambda console: console.print("cancelled" if done else "it had ended"))
     return Exit.OK if done else Exit.CONFLICT
 
@@ -176,12 +176,12 @@ def retry(context: typer.Context, project: Project) -> None:
     async def work(desk: ProjectOperations) -> int:
         from headrace_smap.envelope import new_id
 
-        await _known(desk, project)
+        await known_project(desk, project)
         count = await desk.retrier.retry(project, new_id())
         await desk.relay.relay()
         return count
 
-    count = _with_desk(work)
+    count = with_desk(work)
     of(context).answer({"retried": count}, lambda console: console.print(f"{count:,} posts are tried again"))
 
 
@@ -192,12 +192,12 @@ def rerun(context: typer.Context, project: Project) -> None:
         from headrace_smap.analytics.service import rerun as rerun_project
         from headrace_smap.insight.aggregates import Aggregator
 
-        await _known(desk, project)
+        await known_project(desk, project)
         done = await rerun_project(desk.parts, project)
         await Aggregator(desk.parts.database).rebuild(project)
         return done.rewritten, done.kept
 
-    rewritten, kept = _with_desk(work)
+    rewritten, kept = with_desk(work)
     document = {"rewritten": rewritten, "kept": kept}
     words = f"{rewritten:,} results are new; {kept:,} could not be made anew and stay as they were"
     of(context).answer(document, lambda console: console.print(words))
@@ -212,7 +212,7 @@ def delete(context: typer.Context, project: Project) -> None:
             pass
         return known
 
-    if not _with_desk(work):
+    if not with_desk(work):
         raise _unknown(project)
     of(context).answer({"deleted": project}, lambda console: console.print(f"{project} is deleted"))
 
@@ -229,24 +229,17 @@ def export(
     async def work(desk: ProjectOperations) -> int:
         from headrace_smap.project.export import form_of
 
-        await _known(desk, project)
+        await known_project(desk, project)
         pieces, written = form_of(name).pieces(desk.parts.database, project), 0
         with _opened(file) as target:
             async for piece in pieces:
                 written += target.write(piece)
         return written
 
-    written = _with_desk(work, new=False)
+    written = with_desk(work, new=False)
     if file:
         document = {"file": str(file), "bytes": written}
         of(context).answer(document, lambda console: console.print(f"{written:,} bytes in {file}"))
-
-
-def quality(context: typer.Context) -> None:
-    """How well the shipped modules do on the labelled posts that come with them."""
-    from headrace_smap.analytics.quality import HELD_OUT, assess, rendered
-
-    of(context).answer([asdict(figures) for figures in assess(HELD_OUT)], lambda console: console.print(rendered()))
 
 
 @contextmanager
@@ -262,7 +255,7 @@ def _opened(file: Path | None) -> Iterator[IO[bytes]]:
         raise OperatorError(f"{file} cannot be written: {error.strerror}", "name another file") from None
 
 
-async def _known(desk: ProjectOperations, project: str) -> None:
+async def known_project(desk: ProjectOperations, project: str) -> None:
     """Only what somebody knows can be worked on: a slip of the pen is no empty project."""
     if await desk.accountant.progress(project) is None:
         raise _unknown(project)
@@ -279,7 +272,7 @@ def _target(text: str) -> dict[str, str]:
     return {"platform": platform, "url": url}
 
 
-def _with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
+def with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:
     """Run one piece of work on the parts that the environment names; only with `new` may this begin one."""
     from headrace.services import bare_errors, log_to_stderr
     from headrace_smap.frame import FRAME

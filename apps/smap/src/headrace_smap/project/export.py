@@ -22,6 +22,7 @@ import msgspec
 from headrace.errors import CallerError
 from headrace_smap.database import Database, Row
 from headrace_smap.project.workbook import Workbook
+from headrace_smap.spreadsheet import guarded
 
 ROOM = 500
 PIECE_BYTES = 262_144
@@ -54,7 +55,6 @@ COLUMNS = (
     ("uncertain", "json"),
 )
 NAMES = tuple(name for name, _ in COLUMNS)
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | dict):
         return _json(value)
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        return guarded(value)
     return value
 
 

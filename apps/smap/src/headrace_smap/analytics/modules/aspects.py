@@ -26,9 +26,8 @@ class Aspects:
     needs = ("prepare",)
 
     def __init__(self, options: ModuleOptions) -> None:
-        known = dict(entries_of("aspects.txt"))
+        known = _phrases(options)
         if options.aspects_file:
-            known = _extended(known, options.aspects_file)
             # Another file gives other answers, so it is another version.
             told = "\n".join(f"{phrase}={aspect}" for phrase, aspect in sorted(known.items()))
             self.version += "+" + hashlib.blake2b(told.encode(), digest_size=4).hexdigest()
@@ -44,6 +43,16 @@ class Aspects:
                 draft.aspect_places += [(aspect, number, start) for start, _, aspect in found if aspect != NO_ASPECT]
         draft.aspects = sorted({aspect for aspect, _, _ in draft.aspect_places})
         draft.phrases = phrases(draft.sentences)
+
+
+def known_aspects(options: ModuleOptions) -> frozenset[str]:
+    """Every aspect that a post can have."""
+    return frozenset(_phrases(options).values()) - {NO_ASPECT}
+
+
+def _phrases(options: ModuleOptions) -> dict[str, str]:
+    known = dict(entries_of("aspects.txt"))
+    return _extended(known, options.aspects_file) if options.aspects_file else known
 
 
 def _extended(known: dict[str, str], path: Path) -> dict[str, str]:

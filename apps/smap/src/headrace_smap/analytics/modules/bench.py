@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from headrace_smap.analytics.modules.drafts import AnalysisContext
-from headrace_smap.analytics.modules.pipelines import NAMES, pipeline
+from headrace_smap.analytics.modules.pipelines import ModuleOptions, pipeline
 
 POST_CHARS = 200
 NOW = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -61,9 +61,10 @@ def _post(number: int, chance: random.Random) -> dict[str, object]:
     }
 
 
-def posts_per_second(count: int = 3_000, seed: int = 1, names: tuple[str, ...] = NAMES) -> float:
+def posts_per_second(count: int = 3_000, options: ModuleOptions | None = None) -> float:
     """The rate of the whole pipeline on one core, with everything loaded, by the time this thread was computing."""
-    posts, context, modules = sample_posts(count, seed), AnalysisContext(NOW, KEYWORDS), pipeline(names)
+    chosen = options or ModuleOptions()
+    posts, context, modules = sample_posts(count), AnalysisContext(NOW, KEYWORDS), pipeline(chosen.modules, chosen)
     modules.warm()
     modules.analyse(posts[:100], context)
     begun = time.thread_time()

@@ -15,12 +15,11 @@ from pathlib import Path
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules.linear.learned_module import LABELS, NO_LABELS
 from headrace_smap.analytics.modules.posts import TEXT_CHARS_MAX, storable
+from headrace_smap.spreadsheet import unguarded
 
 TEXT, LABEL = "text", "label"
 BYTES_MAX = 512 * 1024 * 1024
 ROWS_MAX = 1_000_000
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run."""
 _SEPARATORS = (",", ";", "\t")
 _SAVE = "save it as CSV UTF-8"
 
@@ -70,9 +69,8 @@ def labels_in(paths: Sequence[Path], module: str, columns: LabelColumns, aspects
         for text, cell, line in _cells(path, columns):
             labels = _labels(cell, columns.names, known, LABELS[module] is None)
             if labels is None:
-                raise CallerError(
-                    f"{path}, line {line}: {cell[:40]!r} is no {module}", f"one of {', '.join(sorted(known))}"
-                )
+                hint = f"one of {', '.join(sorted(known))}; --map names others"
+                raise CallerError(f"{path}, line {line}: {cell.strip()[:40]!r} is no label of {module}", hint)
             if not labels and cell.strip().lower() != NO_LABELS:
                 unlabelled += 1
                 continue
@@ -120,7 +118,7 @@ def _decoded(path: Path) -> str:
         raise CallerError(f"{path} cannot be read: {error.strerror}", "name a CSV file") from error
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in content[:100]:
         raise CallerError(f"{path} is not UTF-8 but a wider encoding", _SAVE)
-    if content.startswith(b"PK"):
+    if content.startswith(b"PK\x03\x04"):
         raise CallerError(f"{path} is a workbook or an archive, not a CSV", _SAVE)
     try:
         return content.decode("utf-8-sig")
@@ -139,6 +137,4 @@ def _place(path: Path, head: Sequence[str], name: str) -> int:
 
 
 def _plain(cell: str) -> str:
-    """The text of a cell, without the sign by which an export keeps a spreadsheet from running it."""
-    text = cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
-    return storable(text.strip()[:TEXT_CHARS_MAX])
+    return storable(unguarded(cell).strip()[:TEXT_CHARS_MAX])

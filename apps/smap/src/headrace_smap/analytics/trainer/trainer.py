@@ -30,6 +30,7 @@ from headrace_smap.analytics.trainer.solver import Fitted, fit
 
 POSTS_MIN = 10
 """Of a label with fewer posts nothing can be learned, and nothing said about how well it was."""
+FOLDS = 5
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -50,13 +51,15 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """What there is to learn: texts as a model sees them, what is right, and what the rules say."""
+    """What there is to learn: texts as a model sees them, what is right, and what the rules say. The first `scored` are
+    asked as well; the rest is only learned from."""
 
     module: str
     texts: list[str]
     truth: list[Labels]
     rules: list[Labels]
     labels: tuple[str, ...]
+    scored: int
     hashing: Hashing = field(default_factory=Hashing)
 
     @property
@@ -84,9 +87,17 @@ class _Lesson:
         ]
 
 
-def train(posts: Sequence[LabelledText], module: str, rules: Pipeline, folds: int = 5) -> Trained:
-    """A model of one module; `rules` are the modules without any model."""
-    ordered = sorted(posts, key=lambda post: _digest(post.text))
+def train(
+    posts: Sequence[LabelledText],
+    module: str,
+    rules: Pipeline,
+    folds: int = FOLDS,
+    also: Sequence[LabelledText] = (),
+) -> Trained:
+    """A model of one module; `rules` are the modules without any model. It learns from `also` too, but says nothing
+    about how well it does there: posts by which rules were made would flatter them."""
+    own = {post.text for post in posts}
+    ordered = [*_ordered(posts), *_ordered([post for post in also if post.text not in own])]
     drafts = drafted(rules, [post.text for post in ordered])
     labels, left_out = _learnable(ordered, module)
     lesson = _Lesson(
@@ -95,25 +106,27 @@ def train(posts: Sequence[LabelledText], module: str, rules: Pipeline, folds: in
         [post.labels for post in ordered],
         [answer(draft, module) for draft in drafts],
         labels,
+        len(posts),
     )
-    answers = _cross_validated(lesson, folds)
-    certain = [found == truth for (found, sure), truth in zip(answers, lesson.truth, strict=True) if sure]
-    everything = lesson.fitted(range(len(ordered)))
-    counts = Counter(label for post in ordered for label in post.labels)
-    model = LinearModel(
-        module,
-        labels,
-        lesson.hashing,
-        everything.spread(lesson.hashing.bits),
-        everything.bias,
-        {label: counts[label] for label in labels},
-    )
+    return _assessed(lesson, _model(lesson), min(folds, len(posts)), left_out)
+
+
+def _model(lesson: _Lesson) -> LinearModel:
+    fitted, hashing = lesson.fitted(range(len(lesson.texts))), lesson.hashing
+    counts = Counter(label for labels in lesson.truth for label in labels)
+    trained_on = {label: counts[label] for label in lesson.labels}
+    return LinearModel(lesson.module, lesson.labels, hashing, fitted.spread(hashing.bits), fitted.bias, trained_on)
+
+
+def _assessed(lesson: _Lesson, model: LinearModel, folds: int, left_out: tuple[str, ...]) -> Trained:
+    answers, truth = _cross_validated(lesson, folds), lesson.truth[: lesson.scored]
+    certain = [found == right for (found, sure), right in zip(answers, truth, strict=True) if sure]
     return Trained(
         model,
-        len(ordered),
-        Score.of(lesson.truth, lesson.rules),
-        Score.of(lesson.truth, [found for found, _ in answers]),
-        round(1 - len(certain) / len(ordered), 4),
+        lesson.scored,
+        Score.of(truth, lesson.rules[: lesson.scored]),
+        Score.of(truth, [found for found, _ in answers]),
+        round(1 - len(certain) / max(lesson.scored, 1), 4),
         round(sum(certain) / max(len(certain), 1), 4),
         left_out,
     )
@@ -125,9 +138,9 @@ def drafted(modules: Pipeline, texts: Sequence[str]) -> list[Draft]:
     return modules.analyse([{"id": "text", "platform": "labels", "text": text} for text in texts], context)
 
 
-def answer(draft: Draft, module: str) -> Labels:
-    """What a finished draft says, in the form of labels."""
-    said = getattr(draft, module)
+def answer(found: object, module: str) -> Labels:
+    """What a finished draft says, or a post that people labelled, in the form of labels."""
+    said = getattr(found, module)
     return frozenset(said) if LABELS[module] is None else frozenset((said,))
 
 
@@ -140,23 +153,30 @@ def _learnable(posts: Sequence[LabelledText], module: str) -> tuple[tuple[str, .
     if few and LABELS[module] is not None:
         told = ", ".join(f"{label}: {counts[label]}" for label in few)
         raise CallerError(f"too few posts to learn from: {told}", hint)
+    if not counts:
+        raise CallerError("no row has a label yet", hint)
     if len(enough) < (1 if LABELS[module] is None else 2):
-        raise CallerError(f"there is nothing to tell apart: {dict(counts) or 'no row has a label'}", hint)
+        raise CallerError(f"there is nothing to tell apart: only {', '.join(counts)}", hint)
     return enough, few
 
 
 def _cross_validated(lesson: _Lesson, folds: int) -> list[tuple[Labels, bool]]:
-    """What is said of each text by a model that has not seen it. Each label is in every fold alike."""
-    by_label = sorted(range(len(lesson.texts)), key=lambda place: sorted(lesson.truth[place]))
+    """What is said of each text that is asked by a model that has not seen it. Each label is in every fold alike."""
+    asked, everything = range(lesson.scored), range(len(lesson.texts))
+    by_label = sorted(asked, key=lambda place: sorted(lesson.truth[place]))
     fold_of = {place: number % folds for number, place in enumerate(by_label)}
     found: dict[int, tuple[Labels, bool]] = {}
     for fold in range(folds):
-        seen = [place for place in range(len(lesson.texts)) if fold_of[place] != fold]
-        unseen = [place for place in range(len(lesson.texts)) if fold_of[place] == fold]
+        seen = [place for place in everything if fold_of.get(place) != fold]
+        unseen = [place for place in asked if fold_of[place] == fold]
         model = lesson.fitted(seen)
         alone = logits(lesson.grams(unseen), model.spread(lesson.hashing.bits), model.bias)
         found |= zip(unseen, lesson.answers(alone, unseen), strict=True)
-    return [found[place] for place in range(len(lesson.texts))]
+    return [found[place] for place in asked]
+
+
+def _ordered(posts: Sequence[LabelledText]) -> list[LabelledText]:
+    return sorted(posts, key=lambda post: _digest(post.text))
 
 
 def _digest(text: str) -> bytes:

@@ -71,3 +71,14 @@ SELECT minio_path, keyword, crawled_at
  WHERE project_id = :project AND minio_path > :after AND model_version <> :version
  ORDER BY minio_path
  LIMIT :room;
+
+-- name: label_candidates
+-- Posts that people may label, a page at a time: of some projects or of every one, uncertain ones only or all.
+SELECT project_id, minio_path, post_id, platform, text, sentiment, intent, aspects AS "aspects [json]",
+       uncertain AS "uncertain [json]"
+  FROM post_analytics
+ WHERE (project_id, minio_path) > (:project, :path)
+   AND (:every OR project_id IN (SELECT value FROM json_each(:projects)))
+   AND NOT is_spam AND language <> 'other' AND (NOT :uncertain OR uncertain <> '{}')
+ ORDER BY project_id, minio_path
+ LIMIT :room;

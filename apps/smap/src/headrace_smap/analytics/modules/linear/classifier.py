@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from headrace_smap.analytics.modules.linear.ngrams import Floats, Hashing, Ngrams, ngrams, summed
+from headrace_smap.analytics.modules.linear.ngrams import Floats, Hashing, Ngrams, batch_ngrams, summed
 
 RULES_WEIGHT = 1.2
 """Near the log odds (ln 3) of a witness who is right about six of ten posts among three labels: as good as the rules
@@ -39,7 +39,7 @@ class LinearModel:
 
     def logits(self, texts: Sequence[str]) -> Floats:
         """A row per text and a column per label; the same for a text in whatever batch it is."""
-        return logits(ngrams(texts, self.hashing), self.weights, self.bias)
+        return logits(batch_ngrams(tuple(texts), self.hashing), self.weights, self.bias)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -20,14 +21,17 @@ from headrace_smap.analytics.modules.text.lexicons import folded
 FEATURES = 1
 """The number of this way of making n-grams. A model that was trained on another one would see noise."""
 _SPACE, _NEWLINE = 32, 10
-_FACTOR = numpy.uint64(0x9E3779B97F4A7C15)
-_SPREAD = numpy.uint64(0xD6E8FEB86659FD93)
-_SHIFTS = numpy.uint64(31), numpy.uint64(29)
+_FACTOR = numpy.uint32(0x9E3779B1)
+_SPREAD = numpy.uint32(0x85EBCA6B)
+_SHIFTS = numpy.uint32(15), numpy.uint32(13)
 _PLACES = 64
-_POWERS = numpy.array([pow(int(_FACTOR), place + 1, 1 << 64) for place in range(_PLACES)], dtype=numpy.uint64)
+_POWERS = numpy.array([pow(int(_FACTOR), place + 1, 1 << 32) for place in range(_PLACES)], dtype=numpy.uint32)
+_MARKED_BEFORE = 0x2000
+"""All letters with marks of Vietnamese have smaller numbers."""
+_BARE = numpy.array([ord(folded(chr(number))) for number in range(_MARKED_BEFORE)], dtype=numpy.uint32)
 
 Numbers = NDArray[numpy.int64]
-Hashes = NDArray[numpy.uint64]
+Hashes = NDArray[numpy.uint32]
 Floats = NDArray[numpy.float64]
 
 
@@ -57,15 +61,21 @@ def comparable(draft: Draft) -> str:
     return " ".join((*words, *(f"#{tag.lower()}" for tag in draft.hashtags)))
 
 
+@lru_cache(maxsize=2)
+def batch_ngrams(texts: tuple[str, ...], hashing: Hashing) -> Ngrams:
+    """The same as `ngrams`; several models look at the same batch, one after the other."""
+    return ngrams(texts, hashing)
+
+
 def ngrams(texts: Sequence[str], hashing: Hashing) -> Ngrams:
     """All n-grams of texts without line breaks, such as `comparable` makes."""
-    groups = list(_groups(texts, hashing)) if texts else []
-    rows = [_weighed(group, len(texts)) for group in groups]
+    line = _Line(texts)
+    parts = [*line.chars(hashing), *line.words(hashing.words_max)]
     return Ngrams(
         len(texts),
-        _joined([found for each in groups for found, _ in each], numpy.int64),
-        _joined([_buckets(hashes, hashing.bits) for each in groups for _, hashes in each], numpy.int64),
-        _joined(rows, numpy.float64),
+        numpy.concatenate([rows for rows, _, _ in parts]),
+        _buckets(numpy.concatenate([hashes for _, hashes, _ in parts]), hashing.bits),
+        numpy.concatenate([values for _, _, values in parts]),
     )
 
 
@@ -76,64 +86,63 @@ def summed(places: Numbers, values: NDArray[numpy.floating[Any]], count: int) ->
     return found
 
 
-def _groups(texts: Sequence[str], hashing: Hashing) -> Iterator[list[tuple[Numbers, Hashes]]]:
-    marked = _Letters(texts)
-    yield [marked.chars(size) for size in range(hashing.chars_min, hashing.chars_max + 1)]
-    yield marked.words(hashing.words_max, 100)
-    yield _Letters([folded(text) for text in texts]).words(hashing.words_max, 200)
+Part = tuple[Numbers, Hashes, Floats]
 
 
-class _Letters:
-    """Texts one behind the other, each between spaces and on a line of its own."""
+class _Line:
+    """Texts one behind the other, each between spaces, with a line break between any two."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         joined = "\n".join([f" {text} " if text else " " for text in texts])
-        letters = numpy.frombuffer(joined.encode("utf-32-le", "replace"), dtype="<u4")
-        self._ends: NDArray[numpy.bool_] = letters == _NEWLINE
-        self._gaps: NDArray[numpy.bool_] = (letters == _SPACE) | self._ends
-        self._rows: Numbers = numpy.cumsum(self._ends, dtype=numpy.int64)
-        self._letters: Hashes = letters.astype(numpy.uint64)
+        self._letters: Hashes = numpy.frombuffer(joined.encode("utf-32-le", "replace"), dtype="<u4").astype(
+            numpy.uint32
+        )
+        self._ends: Numbers = numpy.flatnonzero(self._letters == _NEWLINE)
+        self._sizes: Numbers = numpy.diff(self._ends, prepend=-1, append=len(self._letters)) - 1
+        self._rows: Numbers = numpy.repeat(numpy.arange(len(self._sizes)), self._sizes + 1)[: len(self._letters)]
 
-    def chars(self, size: int) -> tuple[Numbers, Hashes]:
-        """Runs of so many characters that do not leave their text."""
-        count = max(len(self._letters) - size + 1, 0)
-        hashes = numpy.full(count, size, dtype=numpy.uint64)
-        for place in range(size):
-            hashes = hashes * _FACTOR + self._letters[place : place + count]
-        rows = self._rows[:count]
-        inside = (rows == self._rows[size - 1 : size - 1 + count]) & ~self._ends[:count]
-        return rows[inside], hashes[inside]
+    def chars(self, hashing: Hashing) -> Iterator[Part]:
+        """Runs of characters; those that would leave their text count nothing."""
+        sizes = range(hashing.chars_min, hashing.chars_max + 1)
+        weights = _weights(sum((numpy.maximum(self._sizes - size + 1, 0) for size in sizes), self._sizes * 0))
+        values, hashes = weights[self._rows], self._letters
+        for size in range(2, hashing.chars_max + 1):
+            hashes = hashes[:-1] * _FACTOR + self._letters[size - 1 :]
+            if size in sizes:
+                inside = values[: len(hashes)].copy()
+                across = (self._ends[:, None] - numpy.arange(size)).ravel()
+                inside[across[(across >= 0) & (across < len(hashes))]] = 0.0
+                yield self._rows[: len(hashes)], hashes + numpy.uint32(size), inside
 
-    def words(self, words_max: int, salt: int) -> list[tuple[Numbers, Hashes]]:
-        """Words, and runs of up to so many of them."""
-        gaps = self._gaps
+    def words(self, words_max: int) -> Iterator[Part]:
+        """Words and runs of them, as written and then without marks."""
+        gaps = (self._letters == _SPACE) | (self._letters == _NEWLINE)
         starts = numpy.flatnonzero(~gaps & numpy.concatenate(([True], gaps[:-1])))
         if not len(starts):
-            return []
+            return
         index = numpy.arange(len(gaps))
         since_gap = index - numpy.maximum.accumulate(numpy.where(gaps, index, 0))
-        told = numpy.where(gaps, numpy.uint64(0), self._letters * _POWERS[since_gap % _PLACES])
-        words = numpy.add.reduceat(told, starts)
-        rows, hashes = self._rows[starts], words + numpy.uint64(salt)
-        found = [(rows, hashes)]
-        for size in range(1, words_max):
-            hashes = hashes[:-1] * _FACTOR + words[size:]
-            inside = rows[: len(hashes)] == rows[size:]
-            found.append((rows[: len(hashes)][inside], hashes[inside]))
-        return found
+        powers = numpy.where(gaps, numpy.uint32(0), _POWERS[since_gap % _PLACES])
+        rows = self._rows[starts]
+        runs = [(size, rows[: len(rows) - size] == rows[size:]) for size in range(words_max)]
+        weights = _weights(
+            sum((numpy.bincount(rows[: len(each)][each], minlength=len(self._sizes)) for _, each in runs))
+        )
+        bare = numpy.where(self._letters < _MARKED_BEFORE, _BARE[self._letters % _MARKED_BEFORE], self._letters)
+        for salt, letters in ((100, self._letters), (200, bare)):
+            words = numpy.add.reduceat(letters * powers, starts, dtype=numpy.uint32)
+            hashes = words
+            for size, inside in runs:
+                hashes = hashes[: len(inside)] * _FACTOR + words[size:] if size else words
+                found = rows[: len(inside)][inside]
+                yield found, hashes[inside] + numpy.uint32(salt + size), weights[found]
 
 
-def _weighed(group: list[tuple[Numbers, Hashes]], count: int) -> Floats:
-    rows = _joined([found for found, _ in group], numpy.int64)
-    sizes = numpy.bincount(rows, minlength=count)
-    weighed: Floats = (1.0 / numpy.sqrt(numpy.maximum(sizes, 1)))[rows]
-    return weighed
+def _weights(counts: Any) -> Floats:
+    weights: Floats = 1.0 / numpy.sqrt(numpy.maximum(counts, 1))
+    return weights
 
 
 def _buckets(hashes: Hashes, bits: int) -> Numbers:
     mixed = (hashes ^ (hashes >> _SHIFTS[0])) * _SPREAD
-    return ((mixed ^ (mixed >> _SHIFTS[1])) >> numpy.uint64(64 - bits)).astype(numpy.int64)
-
-
-def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return numpy.concatenate(parts) if parts else numpy.zeros(0, dtype=kind)
+    return ((mixed ^ (mixed >> _SHIFTS[1])) >> numpy.uint32(32 - bits)).astype(numpy.int64)
