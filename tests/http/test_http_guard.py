@@ -68,13 +68,14 @@ async def test_the_key_opens_every_route(headers: dict[str, str], sample: Sample
         {"X-API-Key": KEY + "k"},
     ],
 )
-async def test_without_the_key_only_the_sign_of_life_is_seen(headers: dict[str, str], sample: Sample) -> None:
+async def test_without_the_key_only_signs_of_life_are_seen(headers: dict[str, str], sample: Sample) -> None:
     async with sample.client(api_keys={"acme": KEY}) as client:
-        for path in ("/things", "/readyz", "/metrics", "/api/v1/openapi.json", "/", "/nothing", "/stream"):
+        for path in ("/things", "/metrics", "/api/v1/readyz", "/api/v1/openapi.json", "/", "/nothing", "/stream"):
             answer = await client.get(path, headers=headers)
             assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
             assert "Bearer" in answer.headers["www-authenticate"]
         assert (await client.get("/healthz", headers=headers)).status_code == 200
+        assert (await client.post("/readyz", headers={**headers, "Idempotency-Key": "1"})).status_code == 401
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "0.0.0.0"])

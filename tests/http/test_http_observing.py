@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from http_sample import KEY, Sample
 from prometheus_client import CollectorRegistry
 
 from headrace.core.errors import Unreachable
 from headrace.http import Limits
+from headrace.http.options import Check
 
 
 async def fine() -> None: ...
@@ -39,6 +41,16 @@ async def test_the_part_that_is_missing_is_named(sample: Sample) -> None:
     assert {name: check["ok"] for name, check in found.items()} == {"database": False, "bus": False, "blobs": True}
     assert (found["database"]["error"], found["bus"]["error"]) == ("Unreachable", "TimeoutError")
     assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize(("check", "status", "word"), [(fine, 200, "ready"), (away, 503, "not ready")])
+async def test_without_the_key_ready_is_a_word_and_no_more(
+    check: Check, status: int, word: str, sample: Sample
+) -> None:
+    async with sample.client(api_keys={"acme": KEY}, checks={"database": check}) as client:
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (status, {"status": word})
+        assert "database" in (await client.get("/readyz", headers={"X-API-Key": KEY})).json()["checks"]
 
 
 async def test_requests_are_counted_by_pattern_and_never_by_id(sample: Sample) -> None:

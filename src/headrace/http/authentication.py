@@ -18,7 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headrace.http.options import LOOPBACK_NAMES, NOBODY, Keys, Options, is_loopback
 from headrace.http.problems import Problem
 
-OPEN_PATH = "/healthz"
+OPEN_PATHS = ("/healthz", "/readyz")
+"""Whoever looks after a process has no key of the service that runs in it."""
 HARMLESS = ("GET", "HEAD", "OPTIONS")
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _ALWAYS = (
@@ -51,7 +52,7 @@ class SafeHeaders:
 
 
 class Guard:
-    """Name, key, origin. Lets through with the tenant in `scope["state"]`."""
+    """Name, key, origin. Lets through with the tenant in `scope["state"]`; to an open path also without one."""
 
     def __init__(self, app: ASGIApp, options: Options) -> None:
         self.app, self.options = app, options
@@ -59,13 +60,22 @@ class Guard:
         self._names = {name.lower() for name in (*LOOPBACK_NAMES, options.host, *options.hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) != OPEN_PATH:
-            headers = Headers(scope=scope)
-            self._check_name(scope, headers)
-            scope.setdefault("state", {})["tenant"] = self._tenant(headers)
-            if scope["method"] not in HARMLESS:
-                _check_origin(headers)
+        if scope["type"] == "http":
+            try:
+                self._admit(scope)
+            except Problem:
+                path = scope["path"].removeprefix(scope.get("root_path", ""))
+                if path not in OPEN_PATHS or scope["method"] not in HARMLESS:
+                    raise
         await self.app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        self._check_name(scope, headers)
+        tenant = self._tenant(headers)
+        if scope["method"] not in HARMLESS:
+            _check_origin(headers)
+        scope.setdefault("state", {})["tenant"] = tenant
 
     def _check_name(self, scope: Scope, headers: Headers) -> None:
         if self._keys and not self.options.local:

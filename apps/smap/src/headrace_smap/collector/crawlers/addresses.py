@@ -62,10 +62,9 @@ async def checked_place(url: str, private: bool) -> CheckedAddress:
     except (socket.gaierror, UnicodeError) as error:
         raise CrawlLater(f"{host} cannot be resolved: {error}") from None
     addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
-    if not private and (hidden := [address for address in addresses if not is_public(address)]):
-        raise CrawlFailed(
-            f"{host} leads to {hidden[0]}, which is not a public address: refused (SMAP_CRAWL_PRIVATE=1 allows it)"
-        )
+    if not private and not all(map(is_public, addresses)):
+        # Neither where a name leads nor which address a redirect named: this is shown to whoever ordered the project.
+        raise CrawlFailed("the address, or one that it redirects to, is not public (SMAP_CRAWL_PRIVATE=1 allows it)")
     # Many machines have an IPv6 address and no way to use it.
     return CheckedAddress(parts, host, port, min(addresses, key=lambda address: ip_address(address).version))
 
