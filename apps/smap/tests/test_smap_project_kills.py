@@ -35,7 +35,7 @@ class Port:
 @asynccontextmanager
 async def service(home: Path, port: Port) -> AsyncIterator[asyncio.subprocess.Process]:
     """The service until it is killed."""
-    environment = {"PATH": os.environ["PATH"], "SMAP_HOME": str(home), "SMAP_HTTP_PORT": "0"}
+    environment = {"PATH": os.environ["PATH"], "SMAP_HOME": str(home), "SMAP_HTTP_PORT": "0", "SMAP_SIMULATED": "1"}
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(CHILD), env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
