@@ -20,6 +20,7 @@ from headrace_smap.analytics.modules import Pipeline
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import handler_of
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.days import VIETNAM
 from headrace_smap.envelope import ANALYSIS_FINISHED, ERRORS_QUEUE, JOB_COMPLETED
 from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import SmapSettings
@@ -118,7 +119,7 @@ class Desk:
 
     async def results(self, version: str = "") -> list[str]:
         """Paths that have a result of another version."""
-        values = {"project": PROJECT, "after": "", "version": version, "room": 1_000}
+        values = {"project": PROJECT, "after": "", "version": version, "timezone": VIETNAM.key, "room": 1_000}
         return [path for path, *_ in await self.parts.database.rows("outdated_results", **values)]
 
     async def _received(self, subscription: str) -> list[Event]:

@@ -145,6 +145,7 @@ def result(project: str, path: str, **columns: Any) -> dict[str, Any]:
         "missing": ["comments"],
         "simulated": False,
         "uncertain": {},
+        "timezone": "Asia/Ho_Chi_Minh",
     }
     return {**row, **columns}
 

@@ -12,6 +12,7 @@ from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.projects import wish_of
 from headrace_smap.analytics.service import rerun
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.days import VIETNAM
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.export import NAMES
 from headrace_smap.project.orders import AcceptedOrder
@@ -43,10 +44,10 @@ async def test_a_crisis_of_last_month_is_critical_today(place: str, request: pyt
 @pytest.mark.parametrize(
     ("date_range", "until"),
     [
-        (["2025-01-01", "2025-01-31"], datetime(2025, 2, 1, tzinfo=UTC)),
-        ({"from": "2025-01-01", "to": "2025-01-31T20:00:00Z"}, datetime(2025, 2, 1, tzinfo=UTC)),
+        (["2025-01-01", "2025-01-31"], datetime(2025, 1, 31, 17, tzinfo=UTC)),
+        ({"from": "2025-01-01", "to": "2025-01-31T16:00:00Z"}, datetime(2025, 1, 31, 17, tzinfo=UTC)),
         *((given, None) for given in (None, [], "soon", ["x", "y"], ["2025-01-31"], 7, ["9999-12-30", "9999-12-31"])),
     ],
 )
 def test_days_of_foreign_services_are_read_with_patience(date_range: object, until: datetime | None) -> None:
-    assert wish_of(False, False, ["a"], date_range).until == until
+    assert wish_of((False, False, ["a"], date_range), VIETNAM).until == until

@@ -83,7 +83,7 @@ def test_days_are_read_in_several_forms() -> None:
     days = (date(2025, 1, 1), date(2025, 1, 31))
     for given_days in (
         ["2025-01-01", "2025-01-31"],
-        ["2025-01-01T10:00:00Z", "2025-02-01T01:00:00+07:00"],
+        ["2024-12-31T17:00:00Z", "2025-01-31T23:59:59+07:00"],
         {"from": "2025-01-01", "to": "2025-01-31"},
     ):
         assert read_order("p", {"date_range": given_days}).days == days

@@ -25,6 +25,8 @@ PUBLISH = "UPDATE smap_outbox SET published_at = :now"
 ANALYSED = (
     "INSERT INTO post_analytics (project_id, minio_path, author_name, views) VALUES ('p1', :path, :author, :views)"
 )
+DATED = """INSERT INTO post_analytics (project_id, minio_path, published_at, analyzed_at)
+VALUES ('p1', :path, :published_at, :analyzed_at)"""
 
 
 class BeforeUnknownFigures(Statements):
@@ -85,4 +87,32 @@ async def test_zeros_that_nobody_told_become_unknown_and_made_up_posts_are_marke
         ("counted", 0, 0, 0.0, 0.0, False),
         ("feed", None, None, None, None, False),
         ("made up", 0, 0, 0.0, 0.0, True),
+    ]
+
+
+class BeforeTimezone(Statements):
+    """smap as it was when days were those of UTC."""
+
+    def named(self, dialect: str) -> dict[str, TableStatement]:
+        return {"dated": TableStatement.of("dated", DATED, True)}
+
+    def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
+        return STATEMENTS.migrations(dialect)[:5]
+
+
+async def test_days_of_utc_become_those_of_vietnam(url: str) -> None:
+    before = BeforeTimezone(STATEMENTS.package, repeatable=True)
+    times = [datetime(2025, 1, 1, 16, 59, 59, tzinfo=UTC), datetime(2025, 1, 1, 17, tzinfo=UTC), None]
+    async with headrace.connect(url, tables=before) as engine, engine.transaction() as tx:
+        for number, published_at in enumerate(times):
+            tx.run(
+                "dated", path=str(number), published_at=published_at, analyzed_at=datetime(2025, 1, 2, 17, tzinfo=UTC)
+            )
+    async with open_database(url) as database:
+        stored = await database.rows("project_results", project="p1", after="", room=9)
+    rows = [dict(zip(NAMES, row, strict=True)) for row in stored]
+    assert [(row["day"].isoformat(), row["timezone"]) for row in rows] == [
+        ("2025-01-01", "Asia/Ho_Chi_Minh"),
+        ("2025-01-02", "Asia/Ho_Chi_Minh"),
+        ("2025-01-03", "Asia/Ho_Chi_Minh"),
     ]

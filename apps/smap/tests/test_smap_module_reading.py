@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headrace_smap.analytics.modules import TEXT_CHARS_MAX, InvalidPost, RawPost
 from headrace_smap.analytics.modules.amounts import COUNT_MAX, count, moment
+from headrace_smap.days import VIETNAM
 
 POST = {"id": "vid_888", "platform": "TikTok", "text": "xin chào"}
 ANYTHING = st.recursive(
@@ -121,11 +122,12 @@ def test_counters_are_understood_as_people_write_them(written: object, meant: in
     ("written", "meant"),
     [
         ("2025-11-29T10:00:00Z", datetime(2025, 11, 29, 10, tzinfo=UTC)),
-        ("2025-11-29 10:00:00", datetime(2025, 11, 29, 10, tzinfo=UTC)),
-        ("2025-11-29", datetime(2025, 11, 29, tzinfo=UTC)),
-        ("29/11/2025 10:30", datetime(2025, 11, 29, 10, 30, tzinfo=UTC)),
-        ("29/11/2025", datetime(2025, 11, 29, tzinfo=UTC)),
+        ("2025-11-29 10:00:00", datetime(2025, 11, 29, 3, tzinfo=UTC)),
+        ("2025-11-29", datetime(2025, 11, 28, 17, tzinfo=UTC)),
+        ("29/11/2025 10:30", datetime(2025, 11, 29, 3, 30, tzinfo=UTC)),
+        ("29/11/2025", datetime(2025, 11, 28, 17, tzinfo=UTC)),
         ("Sat, 29 Nov 2025 10:00:00 +0700", datetime(2025, 11, 29, 3, tzinfo=UTC)),
+        ("Sat, 29 Nov 2025 10:00:00 -0000", datetime(2025, 11, 29, 10, tzinfo=UTC)),
         (1764410400, datetime(2025, 11, 29, 10, tzinfo=UTC)),
         (1764410400000, datetime(2025, 11, 29, 10, tzinfo=UTC)),
         ("1764410400", datetime(2025, 11, 29, 10, tzinfo=UTC)),
@@ -140,7 +142,7 @@ def test_counters_are_understood_as_people_write_them(written: object, meant: in
     ],
 )
 def test_moments_are_understood_or_not_known(written: object, meant: datetime | None) -> None:
-    assert moment(written) == meant
+    assert moment(written, VIETNAM) == meant
 
 
 def test_a_long_text_is_read_up_to_its_limit() -> None:

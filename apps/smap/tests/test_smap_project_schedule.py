@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from waiting import eventually
 import headrace
 from headrace.ports import JobFilter
 from headrace.schedules import FireOutcome
+from headrace_smap.days import VIETNAM
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.recrawls import FLOW, WAIT_S, Outcome, Recrawl, Recrawls, child_id, next_range, schedule_name
@@ -288,4 +289,4 @@ def test_a_due_time_has_one_id() -> None:
     ],
 )
 def test_the_next_range_begins_where_the_last_ended(last: Any, created: datetime | None, expected: list[str]) -> None:
-    assert next_range(last, created, date(2025, 3, 1)) == expected
+    assert next_range(last, created, datetime(2025, 2, 28, 17, tzinfo=UTC), VIETNAM) == expected

@@ -62,6 +62,7 @@ def post(number: int, **changes: Any) -> dict[str, Any]:
         "missing": [],
         "simulated": False,
         "uncertain": {},
+        "timezone": "Asia/Ho_Chi_Minh",
     }
     return {**row, **changes}
 

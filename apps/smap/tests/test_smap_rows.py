@@ -40,6 +40,7 @@ STORED: dict[str, object] = {
     **{"followers": 1, "likes": 2, "comments": 3, "shares": 4, "views": 5, "minio_path": "a/b.json"},
     **{"published_at": datetime(2025, 1, 1, 1, tzinfo=UTC), "day": date(2025, 1, 1), "analyzed_at": NOW},
     "simulated": True,
+    "timezone": "Asia/Ho_Chi_Minh",
 }
 
 

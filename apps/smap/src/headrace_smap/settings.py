@@ -9,9 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from headrace.errors import CallerError
 from headrace.services import HttpSettings, setting, whole_environment
+from headrace_smap.days import VIETNAM, zone_named
 from headrace_smap.envelope import ANALYTICS_QUEUE
 
 PREFIX = "SMAP_"
@@ -86,6 +88,11 @@ class SmapSettings(HttpSettings):
     posts_max: int = setting(1_000_000, "most posts of a project", low=1)
     seal_idle_s: float | None = setting(None, "seal by itself when nothing moved for so long", low=0.0, without="off")
     reconcile_s: float = setting(1.0, "how often truth and count are compared", low=0.01)
+    timezone: ZoneInfo = setting(
+        VIETNAM,
+        "the zone whose midnights divide days: of date ranges, reports, exports and notifications",
+        parse=zone_named,
+    )
     report_url: str = setting(
         "",
         "where the project service links to reports, such as `https://host/projects/{project}/report`; `up` knows it "

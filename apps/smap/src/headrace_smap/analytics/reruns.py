@@ -1,8 +1,8 @@
 """Analysing a project's stored blobs again with the modules of today.
 
 Only results are rewritten: nothing is counted again, and nothing is told, because every post was told of once under an
-id that a repeat would carry as well. It can be stopped and started anywhere: what has the present model version is
-left alone. A post whose blob is gone or fails now keeps the result that it has.
+id that a repeat would carry as well. It can be stopped and started anywhere: what has the present model version and
+was dated by the present zone is left alone. A post whose blob is gone or fails now keeps the result that it has.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from headrace_smap.analytics import results
 from headrace_smap.analytics.blob_fetcher import BlobFetcher
@@ -35,13 +36,13 @@ class Rerunner:
     def __init__(self, database: Database, fetcher: BlobFetcher, analysis: Analysis) -> None:
         self._database, self._fetcher, self._analysis = database, fetcher, analysis
 
-    async def rerun(self, project: str, version: str, stop: asyncio.Event | None = None) -> Rerun:
-        """All results of the project that are not of this model version."""
+    async def rerun(self, project: str, version: str, zone: ZoneInfo, stop: asyncio.Event | None = None) -> Rerun:
+        """All results of the project that are not of this model version, or whose days are of another zone."""
         after, rewritten, kept = "", 0, 0
         ((_, *known),) = await self._database.rows("analytics_projects", projects=(project,))
-        wish = wish_of(*known)
+        wish = wish_of(known, zone)
         while not (stop and stop.is_set()):
-            values = {"project": project, "after": after, "version": version, "room": PAGE}
+            values = {"project": project, "after": after, "version": version, "timezone": zone.key, "room": PAGE}
             page = await self._database.rows("outdated_results", **values)
             if not page:
                 break

@@ -76,7 +76,7 @@ def handler_of(parts: SmapParts, accountant: Accountant, analysis: Analysis) -> 
     means = HandlerParts(
         parts.bus,
         accountant,
-        Projects(parts.database),
+        Projects(parts.database, parts.settings.timezone),
         BlobFetcher(parts.blobs, limits.fetches, limits.post_bytes_max, parts.settings.workers),
         analysis,
         Letters(parts.bus),
@@ -104,6 +104,6 @@ async def rerun(parts: SmapParts, project: str, stop: asyncio.Event | None = Non
     fetcher = BlobFetcher(parts.blobs, limits.fetches, limits.post_bytes_max)
     try:
         rerunner = Rerunner(parts.database, fetcher, Analysis(analysts, limits.post_s_max))
-        return await rerunner.rerun(project, modules.model_version, stop)
+        return await rerunner.rerun(project, modules.model_version, parts.settings.timezone, stop)
     finally:
         await analysts.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -18,6 +19,7 @@ from headrace_smap.analytics.blob_values import BadBlob, read_blob
 from headrace_smap.analytics.modules import BATCH_MAX, AnalysisContext, Draft, InvalidPost, Pipeline, RawPost
 from headrace_smap.analytics.modules import COLUMNS as DRAFT_COLUMNS
 from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, AnalysisResult, Fault, fault_of, text_of
+from headrace_smap.days import VIETNAM, day_of
 from headrace_smap.envelope import moment
 
 FRAME = struct.Struct(">I")
@@ -28,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 class Work(msgspec.Struct, frozen=True, array_like=True):
     """One post to be analysed; `keywords` are those of its project, `keyword` the one it was found by, and `until` is
-    where the days of its project end."""
+    where the days of its project end, which are days of `timezone`."""
 
     project: str
     path: str
@@ -37,10 +39,11 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     crawled_at: str = ""
     keywords: tuple[str, ...] = ()
     until: datetime | None = None
+    timezone: str = VIETNAM.key
 
 
 _ABOUT = ("project_id", "minio_path", "keyword", "crawled_at", "published_at", "day", "analyzed_at", "model_version")
-COLUMNS = (*_ABOUT, *DRAFT_COLUMNS)
+COLUMNS = (*_ABOUT, *DRAFT_COLUMNS, "timezone")
 """A row is a list of these. Without their names it has half the size, and the database reads it in half the time."""
 Outcome = tuple[AnalysisResult | None, Fault | None]
 
@@ -54,9 +57,9 @@ def analyse(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Ou
 
 
 def _analysed(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[Outcome]:
-    wanted = {(work.keywords, work.until) for work in works}
-    contexts = {(keywords, until): AnalysisContext(now, keywords, until) for keywords, until in wanted}
-    begun = [_begun(work, contexts[work.keywords, work.until]) for work in works]
+    wanted = {(work.keywords, work.until, work.timezone) for work in works}
+    contexts = {each: AnalysisContext(now, each[0], each[1], ZoneInfo(each[2])) for each in wanted}
+    begun = [_begun(work, contexts[work.keywords, work.until, work.timezone]) for work in works]
     faults = iter(pipeline.run([draft for draft in begun if isinstance(draft, Draft)]))
     told = (time_text(now), pipeline.model_version, moment(now))
     outcomes: list[Outcome] = []
@@ -72,7 +75,7 @@ def _analysed(pipeline: Pipeline, works: Sequence[Work], now: datetime) -> list[
 
 def _begun(work: Work, context: AnalysisContext) -> Draft | Fault:
     try:
-        return Draft.of(RawPost.read(read_blob(work.raw)), context)
+        return Draft.of(RawPost.read(read_blob(work.raw), context.zone), context)
     except (BadBlob, InvalidPost) as error:
         return Fault(error.rule, str(error))
     except Exception as error:
@@ -82,7 +85,7 @@ def _begun(work: Work, context: AnalysisContext) -> Draft | Fault:
 def _result(work: Work, draft: Draft, told: tuple[str, str, str]) -> Outcome:
     analyzed_at, version, told_at = told
     try:
-        row = _encode((*_about(work, draft), analyzed_at, version, *draft.values()))
+        row = _encode((*_about(work, draft), analyzed_at, version, *draft.values(), work.timezone))
     except Exception as error:
         # What another module filled in may be no value of a row.
         return None, fault_of(MODULE_FAILED, error)
@@ -93,7 +96,7 @@ def _result(work: Work, draft: Draft, told: tuple[str, str, str]) -> Outcome:
 def _about(work: Work, draft: Draft) -> tuple[object, ...]:
     published_at = draft.post.published_at
     published = published_at and time_text(published_at)
-    day = (published or time_text(draft.context.now))[:10]
+    day = day_of(published_at or draft.context.now, draft.context.zone)
     return work.project, work.path, _keyword(work, draft), work.crawled_at, published, day
 
 

@@ -65,7 +65,9 @@ class Orders:
     def plan(self, message: Message) -> list[dict[str, Any]]:
         """The tasks of an order as they are stored, or one row that says why there are none."""
         try:
-            tasks = split(read_order(message.project, message.payload), self._wishes.searched)
+            tasks = split(
+                read_order(message.project, message.payload, self._parts.settings.timezone), self._wishes.searched
+            )
         except OrderRefused as error:
             return [_refused(0, CrawlTask(message.project, ORDER, ""), str(error))]
         unserved = self._wishes.unserved(task.platform for task in tasks)

@@ -10,13 +10,15 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from headrace_smap.collector.blob_names import platform_name
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import WAY_OUT
+from headrace_smap.days import VIETNAM, day_of
 
 KEYWORDS_MAX = 200
 KEYWORD_CHARS_MAX = 200
@@ -44,22 +46,22 @@ class CrawlTarget:
 
 @dataclass(frozen=True, slots=True)
 class CrawlOrder:
-    """What a project wants. Both days belong to it; None: any time."""
+    """What a project wants. Both days belong to it and are days of `zone`; None: any time."""
 
     project: str
     keywords: tuple[str, ...] = ()
     targets: tuple[CrawlTarget, ...] = ()
     days: tuple[date, date] | None = None
     posts_max: int = 0
+    zone: ZoneInfo = VIETNAM
 
 
-def read_order(project: str, payload: Mapping[str, Any]) -> CrawlOrder:
+def read_order(project: str, payload: Mapping[str, Any], zone: ZoneInfo = VIETNAM) -> CrawlOrder:
     """Understand what `project.created` orders, or say which field is wrong."""
     keywords = _keywords(payload.get("keywords"))
     targets = tuple(dict.fromkeys(_targets(payload.get("targets"))))
-    return CrawlOrder(
-        project, keywords, targets, read_days(payload.get("date_range")), _posts_max(payload.get("posts_max"))
-    )
+    days = read_days(payload.get("date_range"), zone)
+    return CrawlOrder(project, keywords, targets, days, _posts_max(payload.get("posts_max")), zone)
 
 
 def split(order: CrawlOrder, platforms: Sequence[str]) -> list[CrawlTask]:
@@ -93,6 +95,7 @@ def _searches(order: CrawlOrder, platforms: Sequence[str]) -> Iterator[CrawlTask
                     end=day,
                     posts_max=order.posts_max,
                     beside=platform in addressed,
+                    timezone=order.zone.key,
                 )
 
 
@@ -111,6 +114,7 @@ def _addresses(order: CrawlOrder) -> Iterator[CrawlTask]:
                 end=end,
                 keywords=order.keywords,
                 posts_max=order.posts_max,
+                timezone=order.zone.key,
             )
 
 
@@ -191,13 +195,13 @@ def _platform_of(url: str) -> str:
     return known[0] if known else ELSEWHERE
 
 
-def read_days(given: object) -> tuple[date, date] | None:
-    """The first and the last day of a range; None: any time."""
+def read_days(given: object, zone: ZoneInfo) -> tuple[date, date] | None:
+    """The first and the last day of a range; None: any time. A moment is of the day that it has in the zone."""
     match given:
         case None | [] | "" | [None, None] | ["", ""]:
             return None
         case [first, last] | {"from": first, "to": last} | {"start": first, "end": last}:
-            start, end = _day(first), _day(last)
+            start, end = _day(first, zone), _day(last, zone)
         case _:
             raise OrderRefused("date_range must be a list of two days, the first and the last")
     if end < start:
@@ -207,13 +211,13 @@ def read_days(given: object) -> tuple[date, date] | None:
     return start, end
 
 
-def _day(given: object) -> date:
+def _day(given: object, zone: ZoneInfo) -> date:
     if not isinstance(given, str):
         raise OrderRefused("date_range must hold days as texts, such as 2025-01-31")
     try:
         if len(given) <= len("2025-01-31"):
             return date.fromisoformat(given)
         moment = datetime.fromisoformat(given)
-    except ValueError:
+        return day_of(moment, zone) if moment.tzinfo else moment.date()
+    except (ValueError, OverflowError):
         raise OrderRefused(f"date_range: {given[:40]!r} is not a day such as 2025-01-31") from None
-    return (moment.astimezone(UTC) if moment.tzinfo else moment).date()

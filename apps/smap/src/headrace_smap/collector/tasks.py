@@ -16,10 +16,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 import msgspec
+
+from headrace_smap.days import begin_of, end_of
 
 CURSOR_CHARS_MAX = 10_000
 
@@ -27,10 +30,10 @@ CURSOR_CHARS_MAX = 10_000
 class CrawlTask(msgspec.Struct, frozen=True):
     """One thing to crawl: a keyword on a platform on one day, or a target's address.
 
-    `name` is unique in the project. `start` and `end` are ISO days, both included; empty: any time. `keywords` are
-    those of the whole project, for posts of an address that nobody searched for; `posts_max` is its cap (0: none of
-    its own). `beside`: a search on a platform where the project names addresses as well, so that a crawler that cannot
-    search is no mistake.
+    `name` is unique in the project. `start` and `end` are ISO days of `timezone`, both included; empty: any time; the
+    moments between are from `start_at` to before `end_at`. `keywords` are those of the whole project, for posts of an
+    address that nobody searched for; `posts_max` is its cap (0: none of its own). `beside`: a search on a platform
+    where the project names addresses as well, so that a crawler that cannot search is no mistake.
     """
 
     project: str
@@ -43,11 +46,24 @@ class CrawlTask(msgspec.Struct, frozen=True):
     keywords: tuple[str, ...] = ()
     posts_max: int = 0
     beside: bool = False
+    timezone: str = "UTC"
 
     @property
     def day(self) -> str:
         """The one day that is searched; empty for an address, and if the project names no days."""
         return "" if self.url else self.start
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def start_at(self) -> datetime | None:
+        return begin_of(date.fromisoformat(self.start), self.zone) if self.start else None
+
+    @property
+    def end_at(self) -> datetime | None:
+        return end_of(date.fromisoformat(self.end), self.zone) if self.end else None
 
     def covers(self, day: date) -> bool:
         """Whether a post of this day is wanted."""

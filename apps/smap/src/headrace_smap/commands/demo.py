@@ -15,9 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -129,7 +130,7 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
             session.say(ready.line)
         client = await stack.enter_async_context(httpx.AsyncClient(timeout=30, trust_env=False))
         begun = time.monotonic()
-        project = await _create(client, urls["project"])
+        project = await _create(client, urls["project"], parts.settings.timezone)
         session.say(f"project {project}: {urls['insight']}/projects/{project}/report")
         with _bar(session) as show:
             await _follow(client, f"{urls['insight']}/projects/{project}/progress", show)
@@ -141,8 +142,8 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
         return replace(receipt, dead_letters=receipt.dead_letters - letters)
 
 
-async def _create(client: httpx.AsyncClient, url: str) -> str:
-    today = datetime.now(UTC).date()
+async def _create(client: httpx.AsyncClient, url: str, zone: ZoneInfo) -> str:
+    today = datetime.now(zone).date()
     order = {
         "keywords": list(KEYWORDS),
         "targets": [],
@@ -186,7 +187,7 @@ async def _receipt(parts: SmapParts, project: str, seconds: float, report: Path)
     from headrace_smap.envelope import ERRORS_QUEUE
     from headrace_smap.insight.report_content import gather
 
-    found = await gather(parts.database, project)
+    found = await gather(parts.database, project, parts.settings.timezone)
     assert found is not None
     lines = len(await _ends(parts, project))
     letters = await parts.engine.bus.backlog(ERRORS_QUEUE)

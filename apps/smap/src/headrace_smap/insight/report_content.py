@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from headrace_smap.database import Database, Row
+from headrace_smap.days import VIETNAM
 
 SENTIMENTS = ("positive", "neutral", "negative")
 OTHER = "unknown"
@@ -39,7 +41,7 @@ class TopPost:
 
 @dataclass(frozen=True, slots=True)
 class ProjectReport:
-    """One project, as it stands now."""
+    """One project, as it stands now. Its days are those of `zone`, but for posts that were dated by `other_zones`."""
 
     project: str
     keywords: tuple[str, ...]
@@ -63,6 +65,8 @@ class ProjectReport:
     top: tuple[TopPost, ...] = ()
     failures: tuple[tuple[str, int, str], ...] = ()
     failed_tasks: tuple[tuple[str, str], ...] = ()
+    zone: ZoneInfo = VIETNAM
+    other_zones: tuple[str, ...] = ()
 
     @property
     def posts(self) -> int:
@@ -78,6 +82,8 @@ class ProjectReport:
             "project_id": self.project,
             "keywords": list(self.keywords),
             "date_range": list(self.date_range),
+            "timezone": self.zone.key,
+            "other_timezones": list(self.other_zones),
             "status": self.status,
             "total": self.total,
             "done": self.done,
@@ -117,8 +123,8 @@ class ProjectReport:
         }
 
 
-async def gather(database: Database, project: str) -> ProjectReport | None:
-    """The report of a project; None if there is none."""
+async def gather(database: Database, project: str, zone: ZoneInfo = VIETNAM) -> ProjectReport | None:
+    """The report of a project by the days of a zone; None if there is none."""
     found = await database.rows("report_project", project=project)
     if not found:
         return None
@@ -151,6 +157,10 @@ async def gather(database: Database, project: str) -> ProjectReport | None:
             for row in await database.rows("report_errors", project=project, room=TOP_ERRORS)
         ),
         failed_tasks=tuple(_failed(crawl))[:FAILED_TASKS_MAX],
+        zone=zone,
+        other_zones=tuple(
+            name for (name,) in await database.rows("report_timezones", project=project) if name != zone.key
+        ),
     )
 
 

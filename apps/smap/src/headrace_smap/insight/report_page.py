@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from headrace_smap.database import Row
+from headrace_smap.days import VIETNAM, clock_in
 from headrace_smap.insight import charts
 from headrace_smap.insight.report_content import SENTIMENTS, ProjectReport, TopPost
 from headrace_smap.insight.words import is_web_address
@@ -25,7 +27,7 @@ def report_page(report: ProjectReport) -> str:
         f'<p class="soft">{escape(_about(report))}</p>',
         _tiles(report),
         _section("Sentiment", charts.share_of(report.sentiments), _key()),
-        _section("Per day", charts.stacked_days(report.days)),
+        _section(f"Per day ({escape(_days_of(report))})", charts.stacked_days(report.days)),
         _section("Per platform", charts.rows_of(report.platforms, "Posts per platform by sentiment")),
         _section("Per keyword", charts.rows_of(report.words, "Posts per keyword by sentiment")),
         _section("Aspects", charts.rows_of(report.aspects, "Mentions per aspect by sentiment")),
@@ -37,7 +39,7 @@ def report_page(report: ProjectReport) -> str:
     return document(f"{report.project} · smap", "\n".join(part for part in parts if part))
 
 
-def list_page(rows: Iterable[Row]) -> str:
+def list_page(rows: Iterable[Row], zone: ZoneInfo = VIETNAM) -> str:
     """All projects, the newest first."""
     shown = list(rows)
     lines = [
@@ -45,12 +47,12 @@ def list_page(rows: Iterable[Row]) -> str:
         f'<td class="name">{escape(", ".join(str(word) for word in keywords or ()))}</td>'
         f"<td>{escape(str(status or ''))}</td>"
         f'<td class="n">{done:,} / {total:,}{" simulated" if simulated else ""}</td><td class="n">{errors:,}</td>'
-        f"<td>{created_at:%Y-%m-%d %H:%M}</td></tr>"
+        f"<td>{clock_in(zone, created_at):%Y-%m-%d %H:%M}</td></tr>"
         for name, keywords, status, total, done, errors, created_at, _, simulated in shown
     ]
     banner = _banner("Some of these projects hold simulated posts.") if any(row[-1] for row in shown) else ""
     heads = '<th>Project</th><th>Keywords</th><th>Status</th><th class="n">Posts</th><th class="n">Failed</th>'
-    heads += "<th>Created (UTC)</th>"
+    heads += f"<th>Created ({escape(zone.key)})</th>"
     table = _table(heads, lines) if lines else '<p class="soft">There are no projects yet.</p>'
     return document("smap · projects", f'{banner}<h1>smap</h1><p class="headline">Projects</p>{table}')
 
@@ -85,10 +87,16 @@ def _about(report: ProjectReport) -> str:
     parts = [", ".join(report.keywords)] if report.keywords else []
     if report.date_range:
         parts.append(" to ".join(report.date_range))
-    parts.append(f"created {report.created_at:%Y-%m-%d %H:%M} UTC")
+    parts.append(f"created {clock_in(report.zone, report.created_at):%Y-%m-%d %H:%M}")
     if report.finished_at:
-        parts.append(f"finished {report.finished_at:%Y-%m-%d %H:%M} UTC")
-    return " · ".join(parts)
+        parts.append(f"finished {clock_in(report.zone, report.finished_at):%Y-%m-%d %H:%M}")
+    return " · ".join([*parts, f"days and times of {report.zone.key}"])
+
+
+def _days_of(report: ProjectReport) -> str:
+    if not report.other_zones:
+        return report.zone.key
+    return f"{report.zone.key}; some posts by {', '.join(report.other_zones)}: headrace smap rerun {report.project}"
 
 
 def _tiles(report: ProjectReport) -> str:
@@ -119,7 +127,7 @@ def _top(report: ProjectReport) -> str:
     heads = '<th>Post</th><th>Platform</th><th>Sentiment</th><th>Risk</th><th class="n">Impact</th>'
     heads += '<th class="n">Engagement</th>'
     lines = [
-        f'<tr><td class="text">{escape(post.text)}<br><span class="soft">{_source(post)}</span></td>'
+        f'<tr><td class="text">{escape(post.text)}<br><span class="soft">{_source(post, report.zone)}</span></td>'
         f'<td class="word">{escape(post.platform)}</td><td class="word">{escape(post.sentiment)}</td>'
         f'<td class="word">{escape(post.risk)}</td>'
         f'<td class="n">{UNKNOWN if post.impact is None else f"{post.impact:.1f}"}</td>'
@@ -137,9 +145,9 @@ def _missing(report: ProjectReport) -> str:
     return f'<p class="soft">Impact and risk are judged without what was not told: {escape(", ".join(parts))}.</p>'
 
 
-def _source(post: TopPost) -> str:
+def _source(post: TopPost, zone: ZoneInfo) -> str:
     """Who wrote it and when; a link only where it is one: a post may say anything."""
-    when = f" · {post.published_at:%Y-%m-%d}" if post.published_at else ""
+    when = f" · {clock_in(zone, post.published_at):%Y-%m-%d}" if post.published_at else ""
     words = escape(f"{post.author or post.path}{when}")
     if not is_web_address(post.url):
         return words

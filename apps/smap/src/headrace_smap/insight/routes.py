@@ -21,9 +21,10 @@ PROJECTS_SHOWN = 200
 def report_routes(parts: SmapParts) -> list[APIRouter]:
     """Pages at the root, data there and under /api/v1."""
     pages, data = APIRouter(include_in_schema=False), APIRouter(tags=["reports"])
+    zone = parts.settings.timezone
 
     async def found(project: str) -> ProjectReport:
-        report = await gather(parts.database, project)
+        report = await gather(parts.database, project, zone)
         if report is None:
             raise NotFound(f"there is no project {project}")
         return report
@@ -31,7 +32,7 @@ def report_routes(parts: SmapParts) -> list[APIRouter]:
     @pages.get("/")
     async def projects() -> Response:
         rows = await parts.database.rows("report_list", room=PROJECTS_SHOWN)
-        return response(Document.bundled(list_page(rows)))
+        return response(Document.bundled(list_page(rows, zone)))
 
     @pages.get("/projects/{project}/report")
     async def report(project: ProjectName) -> Response:

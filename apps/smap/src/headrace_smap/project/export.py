@@ -2,7 +2,8 @@
 
 CSV flows to the client as it is read. XLSX and Parquet have their table of contents at the end; they are written to a
 temporary file first, which has no name and goes with the process. A text that a spreadsheet would run as a formula is
-told so that it stays a text.
+told so that it stays a text. Times are in UTC and say so; a spreadsheet has no zones, so there they are what clocks
+show in the zone of the row.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any, Protocol
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from headrace.errors import CallerError
 from headrace_smap.database import Database, Row
+from headrace_smap.days import clock_in, zone_named
 from headrace_smap.project.workbook import Workbook
 from headrace_smap.spreadsheet import guarded
 
@@ -53,6 +56,7 @@ COLUMNS = (
     ("missing", "json"),
     ("simulated", "bool"),
     ("uncertain", "json"),
+    ("timezone", "string"),
 )
 NAMES = tuple(name for name, _ in COLUMNS)
 
@@ -131,7 +135,7 @@ class _Sheets:
         self._book = Workbook(file, NAMES)
 
     def add(self, rows: Sequence[Row]) -> None:
-        self._book.add([[_json(value) if isinstance(value, list | dict) else value for value in row] for row in rows])
+        self._book.add([[_celled(value, _zone(row[-1])) for value in row] for row in rows])
 
     def close(self) -> None:
         self._book.close()
@@ -175,6 +179,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return guarded(value)
     return value
+
+
+def _celled(value: Any, zone: ZoneInfo) -> Any:
+    if isinstance(value, datetime):
+        return clock_in(zone, value)
+    return _json(value) if isinstance(value, list | dict) else value
+
+
+def _zone(name: str) -> ZoneInfo:
+    """Anybody may have written the row."""
+    try:
+        return zone_named(name)
+    except ValueError:
+        return ZoneInfo("UTC")
 
 
 def _json(value: Any) -> str:

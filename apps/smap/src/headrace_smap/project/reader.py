@@ -28,13 +28,16 @@ class Reader:
 
     def __init__(self, parts: SmapParts, accountant: Accountant) -> None:
         self._database, self._ledger, self._accountant = parts.database, parts.ledger, accountant
+        self._timezone = parts.settings.timezone.key
 
     async def get(self, project: str) -> Shown:
         """One project with its progress; `NotFound` if there is none."""
         rows = await self._database.rows("project_get", project=project)
         if not rows:
             raise NotFound(f"there is no project {project}")
-        return _shown(rows[0], await self._accountant.progress(project))
+        shown = _shown(rows[0], await self._accountant.progress(project))
+        # That of days, as in date_range: times are in UTC and say so.
+        return {**shown, "timezone": self._timezone}
 
     async def list(self, limit: int, cursor: str | None = None, status: str | None = None) -> Shown:
         """A page of projects, newest first, and the cursor of the next."""

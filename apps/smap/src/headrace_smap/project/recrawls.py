@@ -16,12 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import headrace
 from headrace.errors import NotFound
 from headrace.schedules import Timetable
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Row
+from headrace_smap.days import day_of
 from headrace_smap.envelope import moment
 from headrace_smap.parts import SmapParts
 from headrace_smap.project.creator import Creator
@@ -52,6 +54,7 @@ class Recrawls:
 
     def __init__(self, parts: SmapParts, creator: Creator, now: Callable[[], datetime] = utc_now) -> None:
         self._engine, self._database, self._creator, self._now = parts.engine, parts.database, creator, now
+        self._zone = parts.settings.timezone
         self.flow = headrace.Flow(FLOW)
 
         @self.flow.stage(retry=headrace.backoff(TRIES, cap_s=30.0))
@@ -106,7 +109,7 @@ class Recrawls:
         child, (last, ended) = child_id(recrawl.project, due), rows[0][:2]
         if last != child and not ended:
             return headrace.Snooze(WAIT_S)
-        await self._creator.create_crawl(child, _ordered(recrawl.project, rows[0], self._now()))
+        await self._creator.create_crawl(child, _ordered(recrawl.project, rows[0], self._now(), self._zone))
         return headrace.Done()
 
 
@@ -121,9 +124,10 @@ def child_id(parent: str, due: datetime) -> str:
     return f"proj_{uuid.uuid5(_SPACE, f'{parent} {due.astimezone(UTC).isoformat()}')}"
 
 
-def next_range(last: object, created_at: datetime | None, today: date) -> list[str]:
+def next_range(last: object, created_at: datetime | None, now: datetime, zone: ZoneInfo) -> list[str]:
     """From the last day of the crawl before, which may have been looked at before it was over, to today."""
-    first = _last_day(last) or (created_at.astimezone(UTC).date() if created_at else today)
+    today = day_of(now, zone)
+    first = _last_day(last) or (day_of(created_at, zone) if created_at else today)
     return [min(first, today).isoformat(), today.isoformat()]
 
 
@@ -136,7 +140,7 @@ def _last_day(days: object) -> date | None:
     return None
 
 
-def _ordered(parent: str, row: Row, now: datetime) -> AcceptedOrder:
+def _ordered(parent: str, row: Row, now: datetime, zone: ZoneInfo) -> AcceptedOrder:
     _, _, keywords, targets, name, posts_max, last_range, created_at = row
-    days = next_range(last_range, created_at, now.astimezone(UTC).date())
+    days = next_range(last_range, created_at, now, zone)
     return AcceptedOrder(keywords or [], targets or [], days, name, posts_max, parent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import IO, Any
 from xml.sax.saxutils import escape
 
@@ -103,8 +103,8 @@ def _cell(value: Any) -> str:
         case int() | float():
             return f"<c><v>{value!r}</v></c>"
         case datetime():
-            # A spreadsheet has no time zones.
-            time = value.astimezone(UTC).replace(tzinfo=None)
+            # A spreadsheet has no time zones: it shows what the clock shows.
+            time = value.replace(tzinfo=None)
             if time < _FIRST:
                 return _text(time.isoformat(" ", "seconds"))
             return f'<c s="{_TIME}"><v>{(time - _EPOCH).total_seconds() / 86_400!r}</v></c>'

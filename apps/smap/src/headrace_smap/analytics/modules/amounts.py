@@ -10,6 +10,7 @@ import math
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from zoneinfo import ZoneInfo
 
 COUNT_MAX = 10**15
 _CHARS_MAX = 64
@@ -51,10 +52,11 @@ def _written(text: str) -> int | None:
     return 0 if sign == "-" else min(round(number * _UNITS[unit]), COUNT_MAX)
 
 
-def moment(value: object) -> datetime | None:
-    """A point in time in UTC: ISO 8601, seconds or milliseconds since 1970, a feed's date, or day/month/year."""
+def moment(value: object, zone: ZoneInfo) -> datetime | None:
+    """A point in time in UTC: ISO 8601, seconds or milliseconds since 1970, a feed's date, or day/month/year. A time
+    that tells no zone is of this one: a day alone stays that day."""
     if isinstance(value, datetime):
-        return _utc(value)
+        return _utc(value, zone)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     if isinstance(value, str):
@@ -62,7 +64,7 @@ def moment(value: object) -> datetime | None:
         if not text or len(text) > _CHARS_MAX:
             return None
         if not _SINCE_1970.fullmatch(text):
-            return _dated(text)
+            return _dated(text, zone)
         value = float(text)
     return _since_1970(value)
 
@@ -75,13 +77,19 @@ def _since_1970(value: float) -> datetime | None:
         return None
 
 
-def _dated(text: str) -> datetime | None:
-    for read in (datetime.fromisoformat, _day_first, parsedate_to_datetime):
+def _dated(text: str, zone: ZoneInfo) -> datetime | None:
+    for read in (datetime.fromisoformat, _day_first, _feed_date):
         try:
-            return _utc(read(text))
+            return _utc(read(text), zone)
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return None
+
+
+def _feed_date(text: str) -> datetime:
+    found = parsedate_to_datetime(text)
+    # In this form -0000 is a time in UTC whose writer does not tell his own zone.
+    return found.replace(tzinfo=UTC) if text.endswith("-0000") else found
 
 
 def _day_first(text: str) -> datetime:
@@ -89,11 +97,11 @@ def _day_first(text: str) -> datetime:
     if match is None:
         raise ValueError(text)
     day, month, year, hour, minute, second = (int(part or 0) for part in match.groups())
-    return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    return datetime(year, month, day, hour, minute, second)
 
 
-def _utc(value: datetime) -> datetime | None:
+def _utc(value: datetime, zone: ZoneInfo) -> datetime | None:
     try:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return (value.replace(tzinfo=zone) if value.tzinfo is None else value).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

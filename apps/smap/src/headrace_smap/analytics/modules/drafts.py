@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import NotRequired, Protocol, TypedDict, runtime_checkable
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from headrace.errors import CallerError
 from headrace_smap.analytics.modules.posts import RawPost
+from headrace_smap.days import VIETNAM
 
 VIETNAMESE = "vi"
 ENGLISH = "en"
@@ -31,12 +33,13 @@ LOW, MEDIUM, HIGH, CRITICAL = "LOW", "MEDIUM", "HIGH", "CRITICAL"
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """What an analysis depends on besides the post: the moment it is made, what its project looks for, and where the
-    days of the project end (None: it names none)."""
+    """What an analysis depends on besides the post: the moment it is made, what its project looks for, where the
+    days of the project end (None: it names none), and the zone that divides days."""
 
     now: datetime
     keywords: tuple[str, ...] = ()
     until: datetime | None = None
+    zone: ZoneInfo = VIETNAM
 
     def __post_init__(self) -> None:
         if self.now.tzinfo is None or (self.until is not None and self.until.tzinfo is None):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from headrace.errors import InvalidPayload
 from headrace_smap.analytics.modules.amounts import count, moment
+from headrace_smap.days import VIETNAM
 
 TEXT_CHARS_MAX = 5_000
 """Analysis looks at so much of a text; the blob keeps the whole."""
@@ -55,8 +57,8 @@ class RawPost(msgspec.Struct, frozen=True):
     others: Mapping[str, object] = {}
 
     @staticmethod
-    def read(value: object) -> RawPost:
-        """The post in a decoded JSON value; raises `InvalidPost`."""
+    def read(value: object, zone: ZoneInfo = VIETNAM) -> RawPost:
+        """The post in a decoded JSON value, in which times without a zone are of this one; raises `InvalidPost`."""
         if not isinstance(value, Mapping):
             raise InvalidPost("post_not_an_object", f"a post is a JSON object, not {type(value).__name__}")
         author = value.get("author")
@@ -74,7 +76,7 @@ class RawPost(msgspec.Struct, frozen=True):
             comments=count(metrics.get("comments")),
             shares=count(metrics.get("shares")),
             views=count(metrics.get("views")),
-            published_at=moment(value.get("published_at")),
+            published_at=moment(value.get("published_at"), zone),
             url=_optional(value.get("url"), URL_CHARS_MAX),
             simulated=value.get("simulated") is True,
             others={key: other for key, other in value.items() if key not in _READ},

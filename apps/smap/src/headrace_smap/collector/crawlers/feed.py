@@ -162,7 +162,7 @@ class FeedCrawler:
         if item.raw:
             return True
         asked_day = not task.url and any(f"{{{name}" in self._template for name in ("day", "start", "end"))
-        day = formats.day_of(item, self._places_of(item))
+        day = formats.day_of(item, self._places_of(item), task.zone)
         if day is not None and not asked_day and not task.covers(day):
             return False
         asked_keyword = not task.keyword or "{keyword}" in self._template

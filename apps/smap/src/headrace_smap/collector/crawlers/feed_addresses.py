@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import datetime
 from urllib.parse import parse_qs, quote, urlsplit
 
 from headrace_smap.collector.tasks import CrawlFailed, CrawlTask
@@ -38,17 +38,20 @@ def target_name(url: str) -> str:
 
 
 def _values(task: CrawlTask, has_target: bool) -> Mapping[str, str]:
-    after = date.fromisoformat(task.end) + timedelta(days=1) if task.end else None
     return {
         "keyword": task.keyword,
         "day": task.day,
         "start": task.start,
         "end": task.end,
-        "start_at": f"{task.start}T00:00:00Z" if task.start else "",
-        "end_at": f"{after.isoformat()}T00:00:00Z" if after else "",
+        "start_at": _written(task.start_at),
+        "end_at": _written(task.end_at),
         "platform": task.platform,
         "target": target_name(task.url) if has_target else "",
     }
+
+
+def _written(moment: datetime | None) -> str:
+    return moment.isoformat().replace("+00:00", "Z") if moment else ""
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -170,15 +171,15 @@ def mentions(fields: Mapping[str, Any], keyword: str) -> bool:
     return any(wanted in folded(text) for text in _texts(fields))
 
 
-def day_of(item: Item, places: Mapping[str, str]) -> date | None:
-    """The day on which it was published, in UTC; None if it does not say."""
+def day_of(item: Item, places: Mapping[str, str], zone: ZoneInfo) -> date | None:
+    """The day on which it was published; None if it does not say. A time without a zone is of this one."""
     given = item.field("published_at", places)
     try:
         if isinstance(given, int | float):
-            return datetime.fromtimestamp(given / 1000 if given > 1e11 else given, UTC).date()
+            return datetime.fromtimestamp(given / 1000 if given > 1e11 else given, zone).date()
         if isinstance(given, str):
             moment = datetime.fromisoformat(given)
-            return (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+            return (moment.astimezone(zone) if moment.tzinfo else moment).date()
     except (ValueError, OverflowError, OSError):
         return None
     return None

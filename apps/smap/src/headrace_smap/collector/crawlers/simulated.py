@@ -14,7 +14,7 @@ import hashlib
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,6 +24,7 @@ from headrace.errors import CallerError
 from headrace_smap.collector.crawlers import phrases
 from headrace_smap.collector.crawlers.kit import CrawlKit
 from headrace_smap.collector.tasks import CrawlTask, Page, Post
+from headrace_smap.days import begin_of, end_of
 
 SOME_DAY = date(2025, 1, 1)
 PLACES = {
@@ -136,7 +137,8 @@ def _moment(task: CrawlTask, chance: random.Random) -> datetime:
     first = date.fromisoformat(task.start) if task.start else SOME_DAY
     last = date.fromisoformat(task.end) if task.end else first
     day = first + timedelta(days=chance.randint(0, (last - first).days))
-    return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=chance.randrange(86_400))
+    begin = begin_of(day, task.zone)
+    return begin + timedelta(seconds=chance.randrange(int((end_of(day, task.zone) - begin).total_seconds())))
 
 
 def _opinion(language: str, keyword: str, chance: random.Random) -> str:

@@ -6,7 +6,7 @@ INSERT INTO post_analytics
         platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
         intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
         sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk, risk_score, missing,
-        uncertain, simulated)
+        uncertain, simulated, timezone)
 SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz, (told ->> 5)::date,
        (told ->> 6)::timestamptz, told ->> 7, told ->> 8, told ->> 9, told ->> 10, told ->> 11,
        (told ->> 12)::bigint, (told ->> 13)::bigint, (told ->> 14)::bigint, (told ->> 15)::bigint,
@@ -15,7 +15,7 @@ SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz
        told -> 26, told -> 27, told -> 28, told ->> 29, (told ->> 30)::double precision, told -> 31,
        (told ->> 32)::bigint, (told ->> 33)::bigint, (told ->> 34)::double precision,
        (told ->> 35)::double precision, told ->> 36, (told ->> 37)::double precision, told -> 38,
-       told -> 39, (told ->> 40)::boolean
+       told -> 39, (told ->> 40)::boolean, told ->> 41
   FROM jsonb_array_elements(:rows::jsonb) AS told
  WHERE told ->> 0 <> ALL (ARRAY(SELECT project_id FROM smap_project
                                  WHERE project_id = ANY (:projects::text[]) AND deleted_at IS NOT NULL))
@@ -33,7 +33,7 @@ SELECT told ->> 0, told ->> 1, told ->> 2, told ->> 3, (told ->> 4)::timestamptz
        reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
        impact = EXCLUDED.impact, risk = EXCLUDED.risk, risk_score = EXCLUDED.risk_score, missing = EXCLUDED.missing,
        uncertain = EXCLUDED.uncertain, simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at,
-       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version, timezone = EXCLUDED.timezone;
 
 -- name: analytics_projects
 -- What the analysis needs to know of projects: whether somebody cancelled or deleted them, what they look for, and when.
@@ -72,10 +72,10 @@ DELETE FROM smap_attempt AS known
  WHERE known.project_id = told.project_id AND known.item = told.item;
 
 -- name: outdated_results
--- Results of another model than this one, a page at a time.
+-- Results of another model than this one, or dated by another zone, a page at a time.
 SELECT minio_path, keyword, crawled_at
   FROM post_analytics
- WHERE project_id = :project AND minio_path > :after AND model_version <> :version
+ WHERE project_id = :project AND minio_path > :after AND (model_version <> :version OR timezone <> :timezone)
  ORDER BY minio_path
  LIMIT :room;
 

@@ -66,7 +66,7 @@ SELECT minio_path, post_id, platform, keyword, language, author_id, author_name,
        views, published_at, day, url, text, hashtags, intent, intent_score, is_spam, spam_score, spam_reasons, keywords,
        phrases, aspects, sentiment, sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact,
        risk, crawled_at, analyzed_at, model_version, risk_score, missing, simulated,
-       uncertain
+       uncertain, timezone
   FROM post_analytics
  WHERE project_id = :project AND minio_path > :after
  ORDER BY minio_path

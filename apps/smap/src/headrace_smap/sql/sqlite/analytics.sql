@@ -5,13 +5,13 @@ INSERT INTO post_analytics
         platform, author_id, author_name, followers, likes, comments, shares, views, url, text, language, hashtags,
         intent, intent_score, is_spam, spam_score, spam_reasons, keywords, phrases, aspects, sentiment,
         sentiment_score, aspect_sentiments, reach, engagement, engagement_rate, impact, risk, risk_score, missing,
-        uncertain, simulated)
+        uncertain, simulated, timezone)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
        value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
        value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22,
        value ->> 23, value ->> 24, value ->> 25, value ->> 26, value ->> 27, value ->> 28, value ->> 29,
        value ->> 30, value ->> 31, value ->> 32, value ->> 33, value ->> 34, value ->> 35, value ->> 36,
-       value ->> 37, value ->> 38, value ->> 39, value ->> 40
+       value ->> 37, value ->> 38, value ->> 39, value ->> 40, value ->> 41
   FROM json_each(:rows)
  WHERE value ->> 0 NOT IN (SELECT project_id FROM smap_project
                             WHERE project_id IN (SELECT value FROM json_each(:projects)) AND deleted_at IS NOT NULL)
@@ -28,7 +28,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->
        reach = EXCLUDED.reach, engagement = EXCLUDED.engagement, engagement_rate = EXCLUDED.engagement_rate,
        impact = EXCLUDED.impact, risk = EXCLUDED.risk, risk_score = EXCLUDED.risk_score, missing = EXCLUDED.missing,
        uncertain = EXCLUDED.uncertain, simulated = EXCLUDED.simulated, crawled_at = EXCLUDED.crawled_at,
-       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version;
+       analyzed_at = EXCLUDED.analyzed_at, model_version = EXCLUDED.model_version, timezone = EXCLUDED.timezone;
 
 -- name: analytics_projects
 -- What the analysis needs to know of projects: whether somebody cancelled or deleted them, what they look for, and when.
@@ -65,10 +65,10 @@ DELETE FROM smap_attempt
  WHERE (project_id, item) IN (SELECT value ->> 'project_id', value ->> 'item' FROM json_each(:rows));
 
 -- name: outdated_results
--- Results of another model than this one, a page at a time.
+-- Results of another model than this one, or dated by another zone, a page at a time.
 SELECT minio_path, keyword, crawled_at
   FROM post_analytics
- WHERE project_id = :project AND minio_path > :after AND model_version <> :version
+ WHERE project_id = :project AND minio_path > :after AND (model_version <> :version OR timezone <> :timezone)
  ORDER BY minio_path
  LIMIT :room;
 

@@ -162,6 +162,10 @@ SELECT said.value, count(*)
 -- name: report_simulated
 SELECT count(*) FROM post_analytics WHERE project_id = :project AND simulated;
 
+-- name: report_timezones
+-- By which zones the posts are dated.
+SELECT DISTINCT timezone FROM post_analytics WHERE project_id = :project ORDER BY 1;
+
 -- name: report_top
 -- Where impact is unknown, what is most of a risk comes first.
 SELECT minio_path, platform, coalesce(author_name, author_id, ''), substr(text, 1, 280), coalesce(url, ''), sentiment,

@@ -72,7 +72,7 @@ SELECT minio_path, post_id, platform, keyword, language, author_id, author_name,
        keywords AS "keywords [json]", phrases AS "phrases [json]", aspects AS "aspects [json]", sentiment,
        sentiment_score, aspect_sentiments AS "aspect_sentiments [json]", reach, engagement, engagement_rate, impact,
        risk, crawled_at, analyzed_at AS "analyzed_at [time]", model_version, risk_score, missing AS "missing [json]",
-       simulated AS "simulated [bool]", uncertain AS "uncertain [json]"
+       simulated AS "simulated [bool]", uncertain AS "uncertain [json]", timezone
   FROM post_analytics
  WHERE project_id = :project AND minio_path > :after
  ORDER BY minio_path
