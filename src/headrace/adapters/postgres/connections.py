@@ -46,6 +46,9 @@ _NOT_ALLOWED = ("42501", "25006")
 # A fight over rows, lack of resources, a lock that cannot be had, a cancelled statement, trouble of the system itself.
 _BUSY = ("40", "53", "55", "57", "58")
 _CONNECTION_FAILURE = "08006"
+# What a call meets while `migrate up` puts another function in the place of one that it uses. The server has one state
+# for all that goes wrong inside of it; these words are never translated.
+_INTERNAL, _REMADE = "XX000", "cache lookup failed for function"
 
 
 def where(url: str) -> str:
@@ -123,7 +126,11 @@ def unreachable(url: str, error: BaseException) -> Unreachable:
 
 def is_again(error: BaseException) -> bool:
     """Whether the whole transaction is simply to be run again."""
-    return isinstance(error, _AGAIN)
+    return isinstance(error, _AGAIN) or (isinstance(error, psycopg.Error) and _is_remade(error.sqlstate, str(error)))
+
+
+def _is_remade(state: str | None, reason: str) -> bool:
+    return state == _INTERNAL and reason.startswith(_REMADE)
 
 
 def is_broken(connection: Connection | AsyncConnection, error: BaseException) -> bool:
@@ -153,7 +160,7 @@ def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
         return OperatorError(
             f"the store {place} forbids it: {reason}", "grant the role what docs/postgres.md lists, and name no standby"
         )
-    if state.startswith(_BUSY):
+    if state.startswith(_BUSY) or _is_remade(state, reason):
         return Busy(f"the store {place} is occupied: {reason}")
     return CallerError(f"the store {place} refused: {reason}")
 
