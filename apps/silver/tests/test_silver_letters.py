@@ -57,6 +57,22 @@ def test_a_redrive_after_a_fix_applies_each_task_once(silver_store: SilverStore,
     assert len(list(newest(silver_store, LetterFilter(every=True)))) == 7
 
 
+def test_a_letter_cites_the_pattern_by_which_it_was_judged_also_after_another_is_set(
+    silver_store: SilverStore,
+) -> None:
+    put(silver_store, [bar("PC1")])
+    put(silver_store, [article(symbols=["VNM", "PC1"])], SA_ARTICLE)
+    consume(silver_store)
+    put(silver_store, [bar("vnm")])
+    consume(silver_store, WIDE)
+    cited = [letter.error_msg or "" for letter in newest(silver_store, LetterFilter())]
+    assert [message.partition(" Here: ")[2] for message in cited] == [
+        f"symbol='vnm', and the pattern is {WIDE}.",
+        "symbols[1]='PC1', and the pattern is ^[A-Z]{3,7}$.",
+        "symbol='PC1', and the pattern is ^[A-Z]{3,7}$.",
+    ]
+
+
 def test_a_letter_is_not_redriven_twice(silver_store: SilverStore, silver_url: str) -> None:
     put(silver_store, [bar("vnm")])
     consume(silver_store)

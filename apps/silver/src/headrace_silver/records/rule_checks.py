@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 from headrace_silver.records.payloads import NO_FIRST_SEEN_TIME
+from headrace_silver.records.symbol_patterns import symbol_pattern
 from headrace_silver.records.values import Article, Bar
 
 TEXT_CHARS_MIN = 120
@@ -34,28 +35,29 @@ _URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What the records of one batch are measured against: `matches_symbol` from end to end, `today` in Vietnam, and
-    `latest`, the last moment at which an article may claim to have been published."""
+    """What the records of one batch are measured against: `matches_symbol` from end to end by `symbol_pattern`, `today`
+    in Vietnam, and `latest`, the last moment at which an article may claim to have been published."""
 
-    matches_symbol: Callable[[str], object]
+    symbol_pattern: str
+    matches_symbol: Callable[[str], bool]
     today: date
     latest: datetime
 
     @classmethod
-    def at(cls, now: datetime, symbol_pattern: str) -> Yardstick:
+    def at(cls, now: datetime, pattern: str) -> Yardstick:
         """The yardstick of a batch that is judged at `now`, which is aware."""
-        matches = re.compile(symbol_pattern).fullmatch
-        return cls(matches, now.astimezone(VIETNAM).date(), now.astimezone(UTC) + PUBLISHED_AHEAD_MAX)
+        latest = now.astimezone(UTC) + PUBLISHED_AHEAD_MAX
+        return cls(pattern, symbol_pattern(pattern).matches, now.astimezone(VIETNAM).date(), latest)
 
 
 def is_symbol(value: Any, yardstick: Yardstick) -> bool:
     """Whether a value is a symbol: text, not empty, matching from end to end."""
-    return type(value) is str and value != "" and yardstick.matches_symbol(value) is not None
+    return type(value) is str and value != "" and yardstick.matches_symbol(value)
 
 
 def ta_symbol(bar: Bar, yardstick: Yardstick) -> bool:
     """An unreadable symbol is empty."""
-    return bar.symbol != "" and yardstick.matches_symbol(bar.symbol) is not None
+    return bar.symbol != "" and yardstick.matches_symbol(bar.symbol)
 
 
 def ta_trade_date(bar: Bar, yardstick: Yardstick) -> bool:
@@ -128,11 +130,7 @@ def sa_content_hash(article: Article, yardstick: Yardstick) -> bool:
 
 def sa_symbols(article: Article, yardstick: Yardstick) -> bool:
     """None and an empty list are articles about the market as a whole."""
-    matches = yardstick.matches_symbol
-    for symbol in article.symbols or ():
-        if type(symbol) is not str or symbol == "" or matches(symbol) is None:
-            return False
-    return True
+    return not article.symbols or all(is_symbol(symbol, yardstick) for symbol in article.symbols)
 
 
 def sa_source_domain(article: Article, yardstick: Yardstick) -> bool:

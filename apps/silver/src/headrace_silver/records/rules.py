@@ -18,6 +18,7 @@ from headrace_silver.records import rule_checks
 from headrace_silver.records.payloads import NotAnObject
 from headrace_silver.records.rule_checks import TEXT_CHARS_MIN, Yardstick
 from headrace_silver.records.shown_text import shown
+from headrace_silver.records.symbol_patterns import NotLinear, symbol_pattern
 from headrace_silver.records.values import SA_ARTICLE, TA_BAR, Article, Bar
 
 PREFIX = "SILVER_"
@@ -34,11 +35,17 @@ class RuleSettings:
     symbol_pattern: str = setting(SYMBOL_PATTERN, "what a symbol matches from end to end")
 
     def __post_init__(self) -> None:
+        told = f"{SYMBOL_PATTERN_VARIABLE} = {shown(self.symbol_pattern)}"
         try:
-            re.compile(self.symbol_pattern)
+            symbol_pattern(self.symbol_pattern)
+        except NotLinear as error:
+            raise CallerError(
+                f"{told} cannot be matched in bounded time: {error}",
+                "characters, classes, groups, | ? * + {m,n} and ^ $ at the ends; no looking around, no \\b, no \\1",
+            ) from None
         except (re.error, RecursionError, OverflowError) as error:
             raise CallerError(
-                f"{SYMBOL_PATTERN_VARIABLE} = {shown(self.symbol_pattern)} is not a regular expression: {error}",
+                f"{told} is not a regular expression: {error}",
                 f"write something like {SYMBOL_PATTERN}, or leave it out",
             ) from None
 
@@ -87,12 +94,16 @@ def _first_seen_evidence(payload: Mapping[str, Any], article: Article, yardstick
     return f"{times}, and the task was first seen at {article.first_seen_time.isoformat()}"
 
 
+def _symbol_evidence(payload: Mapping[str, Any], bar: Bar, yardstick: Yardstick) -> str:
+    return f"{stated(payload, 'symbol')}, and the pattern is {yardstick.symbol_pattern}"
+
+
 def _symbols_evidence(payload: Mapping[str, Any], article: Article, yardstick: Yardstick) -> str:
     symbols = payload["symbols"]
     if not isinstance(symbols, list):
         return stated(payload, "symbols")
     place, symbol = next((place, s) for place, s in enumerate(symbols) if not rule_checks.is_symbol(s, yardstick))
-    return f"symbols[{place}]={shown(symbol)}"
+    return f"symbols[{place}]={shown(symbol)}, and the pattern is {yardstick.symbol_pattern}"
 
 
 TA_PAYLOAD: Rule[dict[str, Any] | NotAnObject] = Rule(
@@ -110,9 +121,9 @@ BAR_RULES: tuple[Rule[Bar], ...] = (
     Rule(
         "ta_symbol",
         TA_BAR,
-        f"The symbol matches the pattern from end to end ({SYMBOL_PATTERN}, unless {SYMBOL_PATTERN_VARIABLE} is set).",
+        f"The symbol matches the pattern of symbols ({SYMBOL_PATTERN_VARIABLE}) from end to end.",
         rule_checks.ta_symbol,
-        _states("symbol"),
+        _symbol_evidence,
     ),
     Rule(
         "ta_trade_date",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.pages import Texts, Words
 from headrace_silver.records.rule_checks import TEXT_CHARS_MIN
-from headrace_silver.records.rules import RULES, SYMBOL_PATTERN, SYMBOL_PATTERN_VARIABLE
+from headrace_silver.records.rules import RULES, SYMBOL_PATTERN_VARIABLE
 
 _ENGLISH = {
     "title": "Silver quality {day}",
@@ -273,7 +273,7 @@ _SENTENCES = {
     "en": {rule.id: rule.sentence for rule in RULES},
     "vi": {
         "ta_payload": "Nội dung là một đối tượng JSON, hoặc một chuỗi JSON chứa đối tượng đó.",
-        "ta_symbol": f"Mã khớp toàn bộ với mẫu ({SYMBOL_PATTERN}, trừ khi {SYMBOL_PATTERN_VARIABLE} được đặt).",
+        "ta_symbol": f"Mã khớp toàn bộ với mẫu mã chứng khoán ({SYMBOL_PATTERN_VARIABLE}).",
         "ta_trade_date": "Ngày giao dịch viết dạng YYYY-MM-DD (hoặc thời điểm nửa đêm) và không ở tương lai theo giờ "
         "Việt Nam.",
         "ta_price": "Giá mở cửa, cao nhất, thấp nhất và đóng cửa là số hữu hạn và không âm.",
