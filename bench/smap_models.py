@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 
 from rig import tell
 
-from headrace_smap.analytics.modules import ModuleOptions, pipeline
-from headrace_smap.analytics.modules.bench import posts_per_second
+from headrace_smap.analytics.modules import BATCH_MAX, AnalysisContext, ModuleOptions, pipeline
+from headrace_smap.analytics.modules.bench import NOW, posts_per_second, sample_posts
 from headrace_smap.analytics.modules.linear.learned_module import LABELS
-from headrace_smap.analytics.modules.linear.model_file import write
+from headrace_smap.analytics.modules.linear.model_file import read, write
+from headrace_smap.analytics.modules.linear.ngrams import comparable
 from headrace_smap.analytics.quality import shipped
 from headrace_smap.analytics.trainer.trainer import train
 
@@ -29,6 +30,16 @@ def trained(module: str, folder: str, quiet: bool) -> str:
     spent = round(time.thread_time() - begun, 2)
     tell({"what": "train", "module": module, "n": len(posts), "processor_s": spent}, quiet)
     return str(path)
+
+
+def alone(path: str, count: int) -> float:
+    """Microseconds that a model by itself takes for a post, of texts that are prepared already."""
+    drafts = pipeline().analyse(sample_posts(count), AnalysisContext(NOW))
+    model = read(Path(path))
+    begun = time.thread_time()
+    for first in range(0, count, BATCH_MAX):
+        model.logits([comparable(draft) for draft in drafts[first : first + BATCH_MAX]])
+    return 1e6 * (time.thread_time() - begun) / count
 
 
 def main() -> None:
@@ -44,6 +55,9 @@ def main() -> None:
         for _ in range(arguments.rounds):
             for name, paths in chosen.items():
                 spent[name].append(1e6 / posts_per_second(arguments.n, ModuleOptions(models=paths)))
+        for module, path in models.items():
+            cost = statistics.median(alone(path, arguments.n) for _ in range(arguments.rounds))
+            tell({"what": "model", "module": module, "n": arguments.n, "us_per_post": round(cost, 1)}, arguments.json)
     rules = statistics.median(spent["rules"])
     for name, each in spent.items():
         cost = statistics.median(each)

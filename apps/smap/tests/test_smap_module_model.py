@@ -95,6 +95,11 @@ def test_long_texts_are_run_in_parts_of_bounded_size(model: Path) -> None:
     assert {draft.sentiment for draft in drafts} == {"positive"}
 
 
+def test_an_answer_that_leads_by_little_is_uncertain(model: Path) -> None:
+    assert judged(model, "xe đẹp mà tệ").uncertain["sentiment"]["margin"] < 0.2
+    assert judged(model, "xe đẹp").uncertain.get("sentiment") is None
+
+
 def test_labels_stand_in_the_order_of_the_model(tmp_path: Path) -> None:
     assert judged(written(tmp_path, ("POS", "NEU", "NEG")), "đẹp").sentiment == "negative"
 

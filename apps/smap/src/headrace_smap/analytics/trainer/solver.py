@@ -74,9 +74,10 @@ class _Table:
 
     @staticmethod
     def of(grams: Ngrams) -> _Table:
-        buckets, columns = numpy.unique(grams.buckets, return_inverse=True)
-        cells, places = numpy.unique(grams.rows * len(buckets) + columns, return_inverse=True)
-        values = summed(places, grams.values, len(cells))
+        real = grams.values > 0
+        buckets, columns = numpy.unique(grams.buckets[real], return_inverse=True)
+        cells, places = numpy.unique(grams.rows[real] * len(buckets) + columns, return_inverse=True)
+        values = summed(places, grams.values[real], len(cells))
         rows, columns = numpy.divmod(cells, len(buckets) or 1)
         kept = numpy.bincount(columns, minlength=len(buckets)) >= POSTS_MIN
         numbers = numpy.cumsum(kept) - 1

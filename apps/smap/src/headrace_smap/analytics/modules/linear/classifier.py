@@ -64,7 +64,12 @@ class ManyJudgement:
 
 def logits(grams: Ngrams, weights: NDArray[numpy.float32], bias: NDArray[numpy.float32]) -> Floats:
     """What the n-grams of each text add up to for each label."""
-    sums = [summed(grams.rows, of_label[grams.buckets] * grams.values, grams.count) for of_label in weights]
+    if not len(grams.starts):
+        return numpy.zeros((grams.count, len(weights))) + bias.astype(numpy.float64)
+    sums = [
+        summed(grams.owners, numpy.add.reduceat(of_label[grams.buckets] * grams.values, grams.starts), grams.count)
+        for of_label in weights
+    ]
     added: Floats = numpy.stack(sums, axis=1) + bias.astype(numpy.float64)
     return added
 

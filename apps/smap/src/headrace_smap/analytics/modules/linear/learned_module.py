@@ -23,9 +23,9 @@ from headrace_smap.analytics.modules.drafts import (
     Module,
 )
 from headrace_smap.analytics.modules.intent import INTENT, INTENTS
-from headrace_smap.analytics.modules.linear.classifier import MARGIN_MIN, LinearModel, judged, judged_many
+from headrace_smap.analytics.modules.linear.classifier import MARGIN_MIN, LinearModel, judged, judged_many, logits
 from headrace_smap.analytics.modules.linear.model_file import read
-from headrace_smap.analytics.modules.linear.ngrams import Floats, comparable
+from headrace_smap.analytics.modules.linear.ngrams import Floats, comparable, ngrams
 from headrace_smap.analytics.modules.sentiment.module import LABEL_FROM, SENTIMENT
 
 SETTING = "SMAP_MODELS"
@@ -129,7 +129,10 @@ def _fill_aspects(model: LinearModel, drafts: Sequence[Draft], alone: Floats) ->
 
 def _placed(model: LinearModel, draft: Draft, aspects: Sequence[str]) -> list[tuple[str, int, int]]:
     """The sentences that speak most of aspects that no phrase names."""
-    said = model.logits([" ".join(sentence.words) for sentence in draft.sentences])
+    if len(draft.sentences) == 1:
+        return [(aspect, 0, 0) for aspect in aspects]
+    sentences = ngrams([" ".join(sentence.words) for sentence in draft.sentences], model.hashing)
+    said = logits(sentences, model.weights, model.bias)
     return [(aspect, int(said[:, model.labels.index(aspect)].argmax()), 0) for aspect in aspects]
 
 

@@ -47,12 +47,15 @@ class Hashing:
 
 @dataclass(frozen=True, slots=True)
 class Ngrams:
-    """The n-grams of `count` texts: the text, the bucket and the weight of each."""
+    """The n-grams of `count` texts: the text, the bucket and the weight of each. They come in runs of one text and
+    kind: `starts` is where each run begins, and `owners` whose it is. Those of no weight stand for none."""
 
     count: int
     rows: Numbers
     buckets: Numbers
     values: Floats
+    starts: Numbers
+    owners: Numbers
 
 
 def comparable(draft: Draft) -> str:
@@ -70,12 +73,19 @@ def batch_ngrams(texts: tuple[str, ...], hashing: Hashing) -> Ngrams:
 def ngrams(texts: Sequence[str], hashing: Hashing) -> Ngrams:
     """All n-grams of texts without line breaks, such as `comparable` makes."""
     line = _Line(texts)
-    parts = [*line.chars(hashing), *line.words(hashing.words_max)]
+    parts = [part for part in (*line.chars(hashing), *line.words(hashing.words_max)) if len(part[0])]
+    rows = _joined([each for each, _, _ in parts], numpy.int64)
+    begins = rows[1:] != rows[:-1]
+    # Also where one kind ends and the next begins: a text alone must be summed up like one among others.
+    begins[numpy.cumsum([len(each) for each, _, _ in parts[:-1]], dtype=numpy.int64) - 1] = True
+    starts = numpy.concatenate((numpy.zeros(min(len(rows), 1), dtype=numpy.int64), numpy.flatnonzero(begins) + 1))
     return Ngrams(
         len(texts),
-        numpy.concatenate([rows for rows, _, _ in parts]),
-        _buckets(numpy.concatenate([hashes for _, hashes, _ in parts]), hashing.bits),
-        numpy.concatenate([values for _, _, values in parts]),
+        rows,
+        _buckets(_joined([hashes for _, hashes, _ in parts], numpy.uint32), hashing.bits),
+        _joined([values for _, _, values in parts], numpy.float64),
+        starts,
+        rows[starts],
     )
 
 
@@ -90,29 +100,30 @@ Part = tuple[Numbers, Hashes, Floats]
 
 
 class _Line:
-    """Texts one behind the other, each between spaces, with a line break between any two."""
+    """Texts one behind the other, each between spaces and with a line break behind it."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        joined = "\n".join([f" {text} " if text else " " for text in texts])
-        self._letters: Hashes = numpy.frombuffer(joined.encode("utf-32-le", "replace"), dtype="<u4").astype(
-            numpy.uint32
-        )
+        joined = "".join([f" {text} \n" if text else " \n" for text in texts])
+        letters = numpy.frombuffer(joined.encode("utf-32-le", "replace"), dtype="<u4")
+        self._letters: Hashes = letters.astype(numpy.uint32)
         self._ends: Numbers = numpy.flatnonzero(self._letters == _NEWLINE)
-        self._sizes: Numbers = numpy.diff(self._ends, prepend=-1, append=len(self._letters)) - 1
-        self._rows: Numbers = numpy.repeat(numpy.arange(len(self._sizes)), self._sizes + 1)[: len(self._letters)]
+        self._sizes: Numbers = numpy.diff(self._ends, prepend=-1) - 1
+        self._rows: Numbers = numpy.repeat(numpy.arange(len(texts)), self._sizes + 1)
 
     def chars(self, hashing: Hashing) -> Iterator[Part]:
-        """Runs of characters; those that would leave their text count nothing."""
-        sizes = range(hashing.chars_min, hashing.chars_max + 1)
+        """Runs of characters, one from each letter on; those that would leave their text count nothing."""
+        sizes, count = range(hashing.chars_min, hashing.chars_max + 1), len(self._letters)
         weights = _weights(sum((numpy.maximum(self._sizes - size + 1, 0) for size in sizes), self._sizes * 0))
         values, hashes = weights[self._rows], self._letters
+        # So that the last text has as many runs as if others followed.
+        padded = numpy.concatenate((self._letters, numpy.zeros(hashing.chars_max, dtype=numpy.uint32)))
         for size in range(2, hashing.chars_max + 1):
-            hashes = hashes[:-1] * _FACTOR + self._letters[size - 1 :]
+            hashes = hashes * _FACTOR + padded[size - 1 : size - 1 + count]
             if size in sizes:
-                inside = values[: len(hashes)].copy()
+                inside = values.copy()
                 across = (self._ends[:, None] - numpy.arange(size)).ravel()
-                inside[across[(across >= 0) & (across < len(hashes))]] = 0.0
-                yield self._rows[: len(hashes)], hashes + numpy.uint32(size), inside
+                inside[across[across >= 0]] = 0.0
+                yield self._rows, hashes + numpy.uint32(size), inside
 
     def words(self, words_max: int) -> Iterator[Part]:
         """Words and runs of them, as written and then without marks."""
@@ -136,6 +147,10 @@ class _Line:
                 hashes = hashes[: len(inside)] * _FACTOR + words[size:] if size else words
                 found = rows[: len(inside)][inside]
                 yield found, hashes[inside] + numpy.uint32(salt + size), weights[found]
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return numpy.concatenate(parts) if parts else numpy.zeros(0, dtype=kind)
 
 
 def _weights(counts: Any) -> Floats:

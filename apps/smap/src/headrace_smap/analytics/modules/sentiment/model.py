@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.errors import CallerError, MissingExtra
-from headrace_smap.analytics.modules.drafts import NEGATIVE, NEUTRAL, POSITIVE, AspectSentiment, Draft
+from headrace_smap.analytics.modules.drafts import (
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    SENTIMENTS,
+    AspectSentiment,
+    Doubt,
+    Draft,
+)
+from headrace_smap.analytics.modules.linear.classifier import MARGIN_MIN
 from headrace_smap.analytics.modules.sentiment.module import SENTIMENT
 
 TOKENS_MAX = 256
@@ -27,6 +36,10 @@ RUN_TOKENS_MAX = 16_384
 """So many tokens are in one run, padding included: attention of a usual model then takes some hundred megabytes."""
 _SHORT = {"pos": POSITIVE, "neu": NEUTRAL, "neg": NEGATIVE}
 _LAYOUT = "model.onnx with tokenizer.json and config.json beside it"
+
+
+Shares = dict[str, float]
+"""How likely each label is."""
 
 
 class OnnxSession(Protocol):
@@ -55,24 +68,28 @@ class ModelSentiment:
         self._inputs = {told.name for told in self._session.get_inputs()}
 
     def apply_all(self, drafts: Sequence[Draft]) -> None:
-        """Fill `sentiment`, `sentiment_score` and `aspect_sentiments`."""
+        """Fill `sentiment`, `sentiment_score`, `aspect_sentiments` and `uncertain`."""
         spoken = [_clauses(draft) for draft in drafts]
         texts = [[draft.text, *clauses.values()][:TEXTS_MAX] for draft, clauses in zip(drafts, spoken, strict=True)]
         judged = iter(self._judged([*chain.from_iterable(texts)]))
         for draft, clauses, of_draft in zip(drafts, spoken, texts, strict=True):
             whole, *others = [next(judged) for _ in of_draft]
-            draft.sentiment, draft.sentiment_score = whole["label"], whole["score"]
+            said = _said(whole)
+            draft.sentiment, draft.sentiment_score = said["label"], said["score"]
             silent = repeat(AspectSentiment(label=NEUTRAL, score=0.0))
-            draft.aspect_sentiments = dict(zip(clauses, chain(others, silent), strict=False))
+            draft.aspect_sentiments = dict(zip(clauses, chain(map(_said, others), silent), strict=False))
+            first, second = sorted(whole.values(), reverse=True)[:2]
+            if first - second < MARGIN_MIN:
+                draft.uncertain[SENTIMENT] = Doubt(model=said["label"], margin=round(first - second, 4))
 
-    def _judged(self, texts: Sequence[str]) -> list[AspectSentiment]:
+    def _judged(self, texts: Sequence[str]) -> list[Shares]:
         encoded = self._tokenizer.encode_batch(list(texts))
-        judged: dict[int, AspectSentiment] = {}
+        judged: dict[int, Shares] = {}
         for places in _runs([len(one.ids) for one in encoded]):
             judged |= zip(places, self._run([encoded[place] for place in places]), strict=True)
         return [judged[place] for place in range(len(texts))]
 
-    def _run(self, encoded: Sequence[Any]) -> list[AspectSentiment]:
+    def _run(self, encoded: Sequence[Any]) -> list[Shares]:
         import numpy
 
         shape = len(encoded), max(1, *(len(one.ids) for one in encoded))
@@ -85,14 +102,18 @@ class ModelSentiment:
             told["token_type_ids"][row, :size] = one.type_ids
         logits = self._session.run(None, {name: told[name] for name in self._inputs & told.keys()})[0].astype(float)
         powers = numpy.exp(logits - logits.max(axis=1, keepdims=True))
-        return [self._said(row) for row in (powers / powers.sum(axis=1, keepdims=True)).tolist()]
+        return [self._shares(row) for row in (powers / powers.sum(axis=1, keepdims=True)).tolist()]
 
-    def _said(self, likely: Sequence[float]) -> AspectSentiment:
-        by_label = dict.fromkeys((NEGATIVE, NEUTRAL, POSITIVE), 0.0)
+    def _shares(self, likely: Sequence[float]) -> Shares:
+        by_label = dict.fromkeys(SENTIMENTS, 0.0)
         for label, share in zip(self._labels, likely, strict=True):
             by_label[label] += share
-        best = max(by_label, key=lambda label: by_label[label])
-        return AspectSentiment(label=best, score=round(by_label[POSITIVE] - by_label[NEGATIVE], 4))
+        return by_label
+
+
+def _said(shares: Shares) -> AspectSentiment:
+    best = max(shares, key=lambda label: shares[label])
+    return AspectSentiment(label=best, score=round(shares[POSITIVE] - shares[NEGATIVE], 4))
 
 
 def open_session(model: bytes) -> OnnxSession:
