@@ -49,6 +49,22 @@ class TestSqliteInAFile(Timed, OutboxContract, BusContract, LedgerContract, Leas
             await store.close()
 
 
+@pytest.mark.parametrize("count", [500, 2_000])
+async def test_a_relay_reads_a_long_line_of_one_key_once(count: int) -> None:
+    database, steps = InlineDatabase(), 0
+
+    def step() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    store = SqliteStore(database, ManualClock())
+    await store.outbox.add([Event(f"e{number}", "a", b"", "one line") for number in range(count)])
+    database.connection.set_progress_handler(step, 100)
+    assert len((await store.outbox.claim("relay", count, 30.0)).events) == count
+    assert steps * 100 < 400 * count
+
+
 DAY_S = 86_400.0
 
 

@@ -10,6 +10,7 @@ import pytest
 from postgres_databases import TEMPLATE, emptied
 
 from headrace.adapters.postgres.store import PostgresStore
+from headrace.core.events import Event
 from headrace.core.ledgers import Account
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
@@ -18,6 +19,8 @@ from headrace.testing.rig.postgres import PostgresServer
 
 HANDLES = 3
 RETAIN = "SELECT headrace.retain_told(0, 0, 0)"
+LINE = 2_000
+ROWS_READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'event'"
 
 
 class TestPostgresChoreography(OutboxContract, BusContract, LedgerContract, LeasesContract):
@@ -60,3 +63,9 @@ class TestPostgresChoreography(OutboxContract, BusContract, LedgerContract, Leas
             connection.execute("UPDATE headrace.event SET published_at = clock_timestamp() - interval '1 second'")
             connection.execute(RETAIN)
         assert await store.ledger.tally("old") is None
+
+    async def test_a_relay_reads_a_long_line_of_one_key_a_few_times(self, store: Parts, database: str) -> None:
+        await store.outbox.add([Event(f"e{number}", "a", b"", "one line") for number in range(LINE)])
+        with psycopg.connect(database) as connection:
+            connection.execute(f"SELECT FROM headrace.claim_events({LINE}, {2 * LINE}, 30, '{{}}')")
+            assert connection.execute(ROWS_READ).fetchone() < (10 * LINE,)

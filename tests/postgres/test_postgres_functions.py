@@ -19,6 +19,7 @@ from headrace.core.errors import SchemaMismatch
 # would keep the functions of before.
 DIGESTS = {
     23: "bc7d59efaac66758",
+    24: "d5e27fd41843b765",
 }
 DEFINED = re.compile(r"^CREATE FUNCTION headrace\.(\w+)", re.MULTILINE)
 FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'headrace'::regnamespace ORDER BY 1, 2"

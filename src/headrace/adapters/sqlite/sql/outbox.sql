@@ -7,20 +7,25 @@ RETURNING id
 
 -- outbox_claim
 -- Among the oldest events that nobody holds, those that stand behind no held one of their key. Events of other topics
--- count for nothing.
+-- count for nothing. What is held is looked for once: asked for each event, a long line of one key would be read as often
+-- as it has events.
+WITH free AS MATERIALIZED (
+    SELECT e.id, coalesce(e.key, e.job) AS line FROM headrace_event e
+     WHERE e.published_at IS NULL AND (e.claim IS NULL OR e.claim_until < :now OR e.claim_boot <> :boot)
+       AND (:topics = '[]' OR e.topic IN (SELECT value FROM json_each(:topics)))
+     ORDER BY e.id LIMIT :window
+), held AS MATERIALIZED (
+    SELECT coalesce(b.key, b.job) AS line, min(b.id) AS id FROM headrace_event b
+     WHERE b.published_at IS NULL AND b.id < (SELECT max(f.id) FROM free f)
+       AND b.claim IS NOT NULL AND b.claim_until >= :now AND b.claim_boot = :boot
+       AND (:topics = '[]' OR b.topic IN (SELECT value FROM json_each(:topics)))
+     GROUP BY 1
+)
 UPDATE headrace_event SET claim = :fence, claim_until = :until, claim_boot = :boot
  WHERE id IN (
-    SELECT w.id FROM (
-        SELECT e.id, coalesce(e.key, e.job) AS line FROM headrace_event e
-         WHERE e.published_at IS NULL AND (e.claim IS NULL OR e.claim_until < :now OR e.claim_boot <> :boot)
-           AND (:topics = '[]' OR e.topic IN (SELECT value FROM json_each(:topics)))
-         ORDER BY e.id LIMIT :window) w
-     WHERE NOT EXISTS (
-            SELECT 1 FROM headrace_event b
-             WHERE coalesce(b.key, b.job) = w.line AND b.id < w.id AND b.published_at IS NULL
-               AND b.claim IS NOT NULL AND b.claim_until >= :now AND b.claim_boot = :boot
-               AND (:topics = '[]' OR b.topic IN (SELECT value FROM json_each(:topics))))
-     ORDER BY w.id LIMIT :room)
+    SELECT f.id FROM free f LEFT JOIN held h ON h.line = f.line
+     WHERE h.id IS NULL OR f.id <= h.id
+     ORDER BY f.id LIMIT :room)
 RETURNING id, event_id, topic, coalesce(key, job), body, payload, headers, happened_at
 
 -- outbox_any

@@ -29,6 +29,7 @@ LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := clock_timestamp();
+    last bigint;
     chosen bigint[];
     given bigint;
 BEGIN
@@ -36,21 +37,23 @@ BEGIN
         SELECT FROM headrace.event e WHERE e.published_at IS NULL AND e.topic = ANY (wanted)) THEN
         RETURN;
     END IF;
-    chosen := ARRAY(
-        SELECT e.id FROM headrace.event e
-         WHERE e.published_at IS NULL AND (e.claim IS NULL OR e.claim_until < moment)
-           AND (wanted = '{}' OR e.topic = ANY (wanted))
-           AND e.id <= (SELECT max(w.id) FROM (
+    last := (SELECT max(w.id) FROM (
                 SELECT f.id FROM headrace.event f
                  WHERE f.published_at IS NULL AND (f.claim IS NULL OR f.claim_until < moment)
                    AND (wanted = '{}' OR f.topic = ANY (wanted))
-                 ORDER BY f.id LIMIT look) w)
-           AND NOT EXISTS (
-                SELECT FROM headrace.event b
-                 WHERE coalesce(b.key, b.job) = coalesce(e.key, e.job) AND b.id < e.id AND b.published_at IS NULL
-                   AND b.claim IS NOT NULL AND b.claim_until >= moment
-                   AND (wanted = '{}' OR b.topic = ANY (wanted)))
-         ORDER BY e.id LIMIT room FOR UPDATE SKIP LOCKED);
+                 ORDER BY f.id LIMIT look) w);
+    -- What is held is looked for once: asked for each event, a long line of one key would be read as often as it has
+    -- events.
+    chosen := ARRAY(
+        WITH held AS MATERIALIZED (
+            SELECT coalesce(b.key, b.job) AS line, min(b.id) AS id FROM headrace.event b
+             WHERE b.published_at IS NULL AND b.id < last AND b.claim IS NOT NULL AND b.claim_until >= moment
+               AND (wanted = '{}' OR b.topic = ANY (wanted))
+             GROUP BY 1)
+        SELECT e.id FROM headrace.event e LEFT JOIN held h ON h.line = coalesce(e.key, e.job)
+         WHERE e.published_at IS NULL AND (e.claim IS NULL OR e.claim_until < moment) AND e.id <= last
+           AND (wanted = '{}' OR e.topic = ANY (wanted)) AND (h.id IS NULL OR e.id <= h.id)
+         ORDER BY e.id LIMIT room FOR UPDATE OF e SKIP LOCKED);
     -- A row that was skipped is in the hands of another relay: whatever stands behind it in its key waits.
     chosen := ARRAY(
         WITH mine AS MATERIALIZED (

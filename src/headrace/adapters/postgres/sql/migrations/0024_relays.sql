@@ -1,0 +1,1 @@
+-- Functions only: a relay looks for what is held once, and not for each event.
