@@ -103,12 +103,16 @@ def test_every_commit_is_flushed_and_the_log_is_written_ahead(path: Path) -> Non
     tables.close()
 
 
-def test_a_file_that_was_replaced_takes_no_more_writes(path: Path) -> None:
+def test_a_file_that_was_replaced_is_neither_written_nor_read(path: Path) -> None:
     tables = opened(path)
     tables.make(PARTS)
     path.rename(path.with_name("elsewhere.db"))
     with pytest.raises(StoreReplaced, match=r"shop\.db was deleted"), tables.transaction():
         tables.rows("add", {"article": "bolt", "amount": 2})
+    with pytest.raises(StoreReplaced):
+        tables.rows("add", {"article": "bolt", "amount": 2})
+    with pytest.raises(StoreReplaced):
+        tables.rows("shelf")
     tables.close()
 
 

@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
 
 from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables
-from headrace.core.errors import OperatorError, Unknown, Unreachable
+from headrace.core.errors import CallerError, OperatorError, Unknown, Unreachable
 from headrace.ports.blocking_tables import BlockingTables
 from headrace.testing.contracts import BlockingTablesContract
 from headrace.testing.contracts.blocking_tables import HANDLES, HINT, PARTS, statements_of
@@ -145,6 +145,43 @@ def test_a_lost_answer_leaves_a_write_unknown_and_a_read_unanswered(far: Postgre
     with pytest.raises(Unreachable), far.transaction():
         far.rows("take", {"article": "bolt"})
     assert far.rows("shelf") == [("bolt", 2)]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_transaction_that_lost_its_line_is_not_carried_on_by_another(
+    far: PostgresBlockingTables, line: Proxy, handles: Sequence[BlockingTables], goes_on: bool
+) -> None:
+    """The error may be caught inside of the block, by a program that can do without that statement."""
+    line.cut_before(b"UPDATE shelf")
+    with pytest.raises(Unreachable, match="transaction"), far.transaction():
+        far.rows("add", {"article": "nut", "amount": 1})
+        with suppress(Unreachable):
+            far.rows("take", {"article": "nut"})
+        if goes_on:
+            put(far)
+    assert line.cuts == 1
+    assert handles[0].rows("shelf") == []
+    put(far)
+
+
+class Reluctant(PostgresBlockingTables):
+    """The first connection is none that it can use."""
+
+    reluctance = 1
+
+    def connected(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        if self.reluctance:
+            self.reluctance -= 1
+            raise CallerError("not this one")
+
+
+def test_a_connection_that_could_not_be_prepared_is_not_used(empty_url: str) -> None:
+    tables = opened(empty_url, Reluctant)
+    with pytest.raises(CallerError, match="not this one"):
+        tables.make(PARTS)
+    assert not tables.is_open
+    tables.make(PARTS)
+    tables.close()
 
 
 def test_a_server_that_takes_no_writes_is_the_operators_fault(empty_url: str) -> None:

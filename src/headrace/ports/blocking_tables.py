@@ -13,9 +13,10 @@ from headrace.core.table_statements import Row, TablePart
 
 
 class BlockingTables(Protocol):
-    """One connection, opened by its first use, and anew by a use after it was lost or closed. One thread at a time has
-    it. Values are those of `Tables`. What the driver raises leaves as one of our errors: `Unknown` only where a change
-    may have been committed and cannot be asked for."""
+    """One connection, opened by its first use, and anew by a use after it was lost or closed. Not inside of a
+    transaction: one whose connection was lost does nothing more and raises. One thread at a time has it. Values are
+    those of `Tables`. What the driver raises leaves as one of our errors: `Unknown` only where a change may have been
+    committed and cannot be asked for."""
 
     @property
     def dialect(self) -> str:

@@ -42,6 +42,7 @@ class PostgresBlockingTables:
         self._conninfo, self._catalogue = conninfo, Catalogue(statements)
         self._missing_hint, self._unknown_hint = missing_hint, unknown_hint
         self._opened: Connection | None = None
+        self._in_block = False
 
     @property
     def is_open(self) -> bool:
@@ -49,10 +50,18 @@ class PostgresBlockingTables:
 
     def connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         """The driver's own, for what statements by their names are not quick enough for."""
-        if self._opened is None or self._opened.closed:
-            self._opened = connect_apart(self._conninfo, self.program)
-            self.connected(self._opened)
-        return self._opened
+        if self._opened is not None and not self._opened.closed:
+            return self._opened
+        if self._in_block:
+            raise Unreachable("the connection was lost in the middle of a transaction", "do all of it again")
+        connection = connect_apart(self._conninfo, self.program)
+        try:
+            self.connected(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._opened = connection
+        return connection
 
     def connected(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         """A new connection, before anything runs on it: for classes that have more to say to it."""
@@ -77,13 +86,23 @@ class PostgresBlockingTables:
     def transaction(self) -> Iterator[None]:
         mark, is_outermost = "", not self._in_transaction()
         try:
-            with self.translated(), self.connection().transaction():
+            with self.translated(), self.connection().transaction(), self._on_one_connection():
                 yield
                 if is_outermost:
                     mark = self._value("SELECT pg_current_xact_id()::text")
         except Unreachable:
             if not mark or not self._has_committed(mark):
                 raise
+
+    @contextmanager
+    def _on_one_connection(self) -> Iterator[None]:
+        """What follows an error that was caught in the block is no part of the transaction if its connection is gone:
+        on a new one it would be committed by itself, and the driver ends a transaction without a line in silence."""
+        before, self._in_block = self._in_block, True
+        try:
+            yield
+        finally:
+            self._in_block = before
 
     def make(self, parts: Sequence[TablePart]) -> None:
         with self.transaction():

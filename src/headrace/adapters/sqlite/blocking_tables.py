@@ -44,7 +44,9 @@ class SqliteBlockingTables:
     def rows(self, name: str, values: Mapping[str, object] | None = None) -> list[Row]:
         step = self._catalogue.step(name, (values or {},))
         with self.translated():
-            return rows(self.connection(), step.statement, step.values[0])
+            connection = self.connection()
+            self._files.check()
+            return rows(connection, step.statement, step.values[0])
 
     def load(self, name: str, rows: Iterable[Sequence[object]]) -> None:
         text = self._catalogue.statement(name).text
