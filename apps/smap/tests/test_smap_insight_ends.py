@@ -5,20 +5,28 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from smap_office import result
 from smap_receivers import Receiver, receiver
 
 from headrace.ports import Delivery, Event
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
+from headrace_smap.analytics.work import COLUMNS
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.completions import Completions
+from headrace_smap.frame import FRAME, report_url
+from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.notices import ROOM, Notifier
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import SmapParts, open_parts
+from headrace_smap.project.creator import Creator
+from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.settings import SmapSettings
 
 WEBHOOK = {"SMAP_WEBHOOK_SECRET": f"whsec_{base64.b64encode(b'k' * 24).decode()}"}
@@ -142,9 +150,89 @@ async def test_mail_and_zalo_tell_an_end_without_counts(
         await notifier.handle([completed("p")])
         assert await notifier.send_due() == 2
     (letter,), (message,) = smtp_inbox.messages(), hook.got
-    text = "Dự án p đã phân tích xong.\nProject p is analysed."
+    text = "Dự án p đã phân tích xong.\n\nProject p is analysed."
     assert message.document["message"]["text"] == text
     assert letter.message.get_content().splitlines() == text.splitlines()
+
+
+async def finished(office: Office, *results: dict[str, object], **order: Any) -> str:
+    """A project with these results that has come to its end."""
+    accountant = Accountant(office.parts)
+    await Creator(office.parts, accountant).create("p", AcceptedOrder(["VF3"], [], **order))
+    rows = [[row.get(name) for name in COLUMNS] for row in results]
+    await office.parts.database.rows("upsert_post_analytics", rows=rows, projects=("p",))
+    await accountant.settle([ItemEnd("p", str(row["minio_path"])) for row in results])
+    await accountant.seal("p", len(results))
+    return "p"
+
+
+RESULTS = [
+    result("p", "1", sentiment="positive"),
+    result("p", "2", sentiment="negative", risk="HIGH"),
+    result("p", "3", sentiment="negative", risk="CRITICAL"),
+    result("p", "4", sentiment="neutral"),
+    result("p", "5", sentiment="positive", is_spam=True, risk="HIGH"),
+]
+
+
+async def test_an_end_tells_name_shares_and_risk_and_leaves_spam_out(office: Office) -> None:
+    project = await finished(office, *RESULTS, name="VF3 tháng 1")
+    assert await office.hear(project) == 1
+    (data,) = office.told
+    assert data["name"] == "VF3 tháng 1"
+    assert data["shares"] == {"positive": 0.25, "neutral": 0.25, "negative": 0.5}
+    assert data["risk"] == {"HIGH": 1, "CRITICAL": 1}
+    assert (data["spam"], data["simulated"], data["total"]) == (1, 0, 5)
+
+
+async def test_results_that_others_keep_have_shares_and_no_risk(office: Office) -> None:
+    event = envelope.analysis_finished("p", "raw/1.json", {"platform": "X", "sentiment": "negative"}, NOW)
+    await Aggregator(office.parts.database).handle([Delivery("smap.insight", 1, 1, event)])
+    assert await office.hear("p") == 1
+    (data,) = office.told
+    assert data["shares"] == {"positive": 0.0, "neutral": 0.0, "negative": 1.0}
+    assert "risk" not in data
+
+
+@pytest.mark.parametrize(
+    ("public", "link"),
+    [
+        ({}, "http://127.0.0.1:8084/projects/p/report"),
+        ({"SMAP_PUBLIC_URL": "https://smap.vn/"}, "https://smap.vn/projects/p/report"),
+    ],
+)
+async def test_mail_says_it_in_two_languages_with_a_link_that_works(
+    embedded: SmapSettings, smtp_inbox: SmtpServer, public: dict[str, str], link: str
+) -> None:
+    mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
+    # As `up` starts it.
+    settings = FRAME.load({**embedded.environment, **mail, **public, **report_url(public, 8084)})
+    async with open_parts(settings) as parts, parted(parts) as office:
+        results = [{**row, "simulated": True} for row in RESULTS]
+        await office.hear(await finished(office, *results, name="VF3\ttháng 1"))
+    (letter,) = smtp_inbox.messages()
+    assert letter.message["Subject"] == "VF3 tháng 1: đã phân tích xong · VF3 tháng 1: analysed"
+    vietnamese, english = letter.message.get_content().strip().split("\n\n")
+    assert vietnamese.splitlines() == [
+        "Dự án VF3 tháng 1 đã phân tích xong: 5 / 5 bài, 0 lỗi.",
+        "Tích cực 25,0 %, trung tính 25,0 %, tiêu cực 50,0 %, không tính 1 bài spam.",
+        "Rủi ro: 1 bài CRITICAL, 1 bài HIGH.",
+        "5 bài là mô phỏng: do máy đặt ra, không phải ý kiến của ai.",
+        f"Báo cáo: {link}",
+    ]
+    assert english.splitlines() == [
+        "Project VF3 tháng 1 is analysed: 5 of 5 posts, 0 failed.",
+        "Positive 25.0 %, neutral 25.0 %, negative 50.0 %, leaving out 1 spam post.",
+        "Risk: 1 CRITICAL, 1 HIGH.",
+        "5 posts are simulated: made up, and nobody's opinion.",
+        f"Report: {link}",
+    ]
+
+
+@asynccontextmanager
+async def parted(parts: SmapParts) -> AsyncIterator[Office]:
+    with receiver() as hook:
+        yield Office(parts, InsightService(parts).notifier, hook)
 
 
 async def test_nobody_is_told_of_what_was_cancelled_or_deleted_before_its_end(office: Office) -> None:

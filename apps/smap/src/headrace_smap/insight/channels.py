@@ -16,7 +16,9 @@ from headrace_smap.settings import PREFIX
 class NotificationSettings:
     """Settings of the insight service."""
 
-    public_url: str = setting("", "where people reach the insight service", without="no link in notifications")
+    public_url: str = setting(
+        "", "where people reach the insight service", without="where `SMAP_REPORT_URL` or `up` says that reports are"
+    )
     smtp_url: str = setting(
         "",
         "e-mail: `smtp://user:password@host:port`, `smtps://` for TLS from the start, `smtp+tls://` for STARTTLS",

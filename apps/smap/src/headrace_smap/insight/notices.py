@@ -9,6 +9,7 @@ under the same id, by which a receiver can tell.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ PAUSES = Backoff(2.0, 3_600.0)
 ROOM = 10
 ERROR_CHARS_MAX = 500
 COUNTS = ("total", "done", "errors")
+SENTIMENTS = ("positive", "neutral", "negative")
 COUNT_MAX = 2**53
 """Larger numbers are not the same in every JSON."""
 log = structlog.get_logger("smap")
@@ -41,14 +43,37 @@ class NoticeRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What the posts of a project say: how many by sentiment and by risk (None: nobody knows), spam left out, and how
+    many are spam or were made up."""
+
+    sentiments: Counter[str]
+    risk: Counter[str] | None = None
+    spam: int = 0
+    simulated: int = 0
+
+    @property
+    def posts(self) -> int:
+        return self.sentiments.total() + self.spam
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of the posts that are no spam; nothing if there are none."""
+        total = self.sentiments.total()
+        return {name: self.sentiments[name] / total for name in SENTIMENTS} if total else {}
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """What is told of one finished project. `id` is the same in every attempt. `counts`: total, done and errors, or
-    nothing if nobody knows them."""
+    nothing if nobody knows them; `name` is what people call it."""
 
     id: str
     project: str
     counts: Mapping[str, int]
     report_url: str = ""
+    name: str = ""
+    summary: Summary | None = None
 
 
 class DueNotice(NamedTuple):

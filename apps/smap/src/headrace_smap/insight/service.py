@@ -14,7 +14,9 @@ from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLET
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.channels import NotificationSettings, channels
 from headrace_smap.insight.notices import Notice, Notifier
+from headrace_smap.insight.summaries import summary_of
 from headrace_smap.parts import SmapParts
+from headrace_smap.settings import PLACE
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -57,14 +59,15 @@ class InsightService(Service):
         """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
         or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
         rows = await self._parts.database.rows("notice_counts", project=project)
-        total, done, errors, finished, silent = rows[0] if rows else (0, 0, 0, False, False)
+        total, done, errors, finished, silent, name = rows[0] if rows else (0, 0, 0, False, False, None)
         if silent:
             return None
         if finished:
             counts: Mapping[str, int] = {"total": total, "done": done, "errors": errors}
         else:
             counts = told or await self._shown(project)
-        return Notice(notice_id, project, counts, self._report_url(project))
+        summary = await summary_of(self._parts.database, project)
+        return Notice(notice_id, project, counts, self._report_url(project), name or "", summary)
 
     async def _shown(self, project: str) -> dict[str, int]:
         seen = await self._parts.ledger.tally(project)
@@ -73,4 +76,8 @@ class InsightService(Service):
         return {"total": seen.total, "done": min(seen.done, seen.total), "errors": seen.errors}
 
     def _report_url(self, project: str) -> str:
-        return f"{self._public_url}/projects/{quote(project, safe='')}/report" if self._public_url else ""
+        """Where people reach it; under `up`, which says where reports are, without any setting."""
+        template = (
+            f"{self._public_url}/projects/{PLACE}/report" if self._public_url else self._parts.settings.report_url
+        )
+        return template.replace(PLACE, quote(project, safe=""))

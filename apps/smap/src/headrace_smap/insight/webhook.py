@@ -32,7 +32,7 @@ class WebhookChannel:
 
     async def send(self, notice: Notice) -> None:
         now = datetime.now(UTC)
-        data = {"project_id": notice.project, **notice.counts, "report_url": notice.report_url}
+        data = {"project_id": notice.project, **notice.counts, "report_url": notice.report_url, **_more(notice)}
         body = json.dumps({"type": JOB_COMPLETED, "timestamp": now.isoformat(), "data": data}, ensure_ascii=False)
         headers = {
             "content-type": "application/json",
@@ -46,3 +46,15 @@ class WebhookChannel:
             raise NoticeRefused("the receiver answers 410: it wants no more")
         if not answer.is_success:
             raise ConnectionError(f"the receiver answers {answer.status_code}")
+
+
+def _more(notice: Notice) -> dict[str, object]:
+    """What is known beside the counts."""
+    more: dict[str, object] = {"name": notice.name} if notice.name else {}
+    if notice.summary is not None and notice.summary.posts:
+        summary = notice.summary
+        more["shares"] = {name: round(share, 4) for name, share in summary.shares.items()}
+        more |= {"spam": summary.spam, "simulated": summary.simulated}
+        if summary.risk is not None:
+            more["risk"] = {level: summary.risk[level] for level in ("HIGH", "CRITICAL")}
+    return more

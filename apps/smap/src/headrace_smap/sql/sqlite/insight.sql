@@ -86,10 +86,18 @@ UPDATE smap_notice
 RETURNING project_id, channel, notice_id, attempts, counts AS "counts [json]";
 
 -- name: notice_counts
--- What the finish row says, whether there is one, and whether nobody is to be told.
-SELECT final_total, final_done, final_errors, finished_at IS NOT NULL, cancelled_at IS NOT NULL OR deleted_at IS NOT NULL
-  FROM smap_project
- WHERE project_id = :project;
+-- What the finish row says, whether there is one, whether nobody is to be told, and what people call the project.
+SELECT final_total, final_done, final_errors, finished_at IS NOT NULL,
+       cancelled_at IS NOT NULL OR deleted_at IS NOT NULL, ordered.name
+  FROM smap_project AS kept
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = kept.project_id
+ WHERE kept.project_id = :project;
+
+-- name: notice_summary
+SELECT sentiment, risk, is_spam, simulated, count(*)
+  FROM post_analytics
+ WHERE project_id = :project
+ GROUP BY 1, 2, 3, 4;
 
 -- name: notice_sent
 UPDATE smap_notice SET state = 'sent', sent_at = :now, error = NULL
