@@ -136,6 +136,26 @@ def test_a_letter_that_stays_is_told_by_the_exit_code(silver: Silver, silver_url
     assert "letter 1 stays" in silver("dead", "redrive", "--yes", code=1, json_too=False)
 
 
+def test_letters_are_closed_with_a_note_and_reopened(silver: Silver, tmp_path: Path) -> None:
+    silver("init")
+    lines(tmp_path / "bars.jsonl", [bar("vnm"), bar(volume=-1)])
+    silver("put", "bars.jsonl")
+    silver("consume")
+    assert silver("dead", "close", "--rule", "ta_volume", "--note", "cancelled", "--by", "lan") == {
+        "closed": 1,
+        "left": [],
+    }
+    assert "lan closed it" in silver("dead", "close", "--id", "2", "--note", "again", code=1, json_too=False)
+    shown = silver("dead", "show", "2", json_too=False)
+    assert "cancelled" in shown
+    assert "closed_by    lan" in shown
+    assert [letter["id"] for letter in silver("dead", "list")] == [1]
+    assert "to reopen it" in silver("dead", "redrive", "--id", "2", code=1, json_too=False)
+    assert silver("dead", "reopen", "2") == {"reopened": [2], "left": []}
+    assert "letter 2 was not closed" in silver("dead", "reopen", "2", code=1, json_too=False)
+    assert "--yes" in silver("dead", "close", "--note", "all", code=2, json_too=False)
+
+
 @contextmanager
 def _given(text: bytes) -> Any:
     """Something on stdin."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
     from headrace_silver.queue.dead_letters import Letter, LetterCount, LetterFilter, Redriven
 
 app = typer.Typer(
-    name="dead", help="Dead letters: counts, list, show, export, redrive.", no_args_is_help=True, rich_markup_mode=None
+    name="dead",
+    help="Dead letters: counts, list, show, export, redrive, close, reopen.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Reason = Annotated[str | None, typer.Option(help="Only sanity_fail, unknown_task_type or exception.")]
@@ -24,7 +29,8 @@ Rule = Annotated[str | None, typer.Option(help="Only with this rule.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from this moment on; without a zone it is UTC.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before this moment.")]
 Ids = Annotated[list[int] | None, typer.Option("--id", help="Only this letter; repeatable.")]
-Every = Annotated[bool, typer.Option("--all", help="Also letters that were redriven or have a later one.")]
+Every = Annotated[bool, typer.Option("--all", help="Also letters that were redriven, closed or have a later one.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Every letter: needed when nothing else narrows it.")]
 Limit = Annotated[int, typer.Option(min=1, help="At most this many.")]
 
 
@@ -118,25 +124,92 @@ def redrive(
     until: Until = None,
     ids: Ids = None,
     limit: Limit = 1_000_000,
-    yes: Annotated[bool, typer.Option("--yes", help="Every letter: needed when nothing else narrows it.")] = False,
+    yes: Yes = False,
 ) -> int:
     """Make the tasks of open letters ready again, oldest first, in one transaction.
 
-    Letters that were redriven are not redriven again. Exit code 1 if a letter could not be helped.
+    Letters that were redriven are not redriven again, and closed ones only after they were reopened. Exit code 1 if a
+    letter could not be helped.
     """
     from headrace_silver.queue import dead_letters
 
     session = of(context)
     which = _which(reason, rule, since, until, ids)
-    if not which.narrows and not yes:
-        # A verb without a filter is more often a slip than a wish.
-        raise CallerError("nothing narrows down which letters", "name --rule, --reason, --since, … or say --yes")
+    _check_narrows(which, yes)
     with opened_store(session) as store:
         done = dead_letters.redrive(store, which, limit)
     left = [{"letter": letter, "why": why} for letter, why in done.left]
     document = {"redriven": done.ready + done.anew, "anew": done.anew, "left": done.left_count, "left_first": left}
     session.answer(document, lambda console: _show_redriven(console, done))
     return Exit.FAILED if done.left_count else Exit.OK
+
+
+@app.command()
+def close(
+    context: typer.Context,
+    note: Annotated[str, typer.Option(help="Why nothing more is to be done; kept and shown.")],
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who closes them; else who is logged in.")] = None,
+    reason: Reason = None,
+    rule: Rule = None,
+    since: Since = None,
+    until: Until = None,
+    ids: Ids = None,
+    limit: Limit = 1_000_000,
+    yes: Yes = False,
+) -> int:
+    """Close open letters with a note: nothing more is to be done about them.
+
+    Their tasks stay dead. A closed letter is neither counted nor redriven, unless it is reopened; the report shows the
+    note. Exit code 1 if a letter that was named by --id is not open.
+    """
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    which = _which(reason, rule, since, until, ids)
+    _check_narrows(which, yes)
+    with opened_store(session) as store:
+        closed, left = dead_letters.close(store, which, dead_letters.LetterNote(note, by or _who()), limit)
+    document = {"closed": closed, "left": [{"letter": letter, "why": why} for letter, why in left]}
+    session.answer(document, lambda console: _show_closed(console, closed, left))
+    return Exit.FAILED if left else Exit.OK
+
+
+@app.command()
+def reopen(
+    context: typer.Context, letters: Annotated[list[int], typer.Argument(metavar="ID…", help="Which letters.")]
+) -> int:
+    """Take back that letters were closed; their notes are gone.
+
+    Exit code 1 if one of them was not closed.
+    """
+    from headrace_silver.queue import dead_letters
+
+    session = of(context)
+    with opened_store(session) as store:
+        reopened = dead_letters.reopen(store, letters)
+    left = sorted(set(letters) - set(reopened))
+
+    def show(console: Any) -> None:
+        console.print(f"{len(reopened):,} reopened")
+        for letter in left:
+            console.print(f"letter {letter} was not closed")
+
+    session.answer({"reopened": reopened, "left": left}, show)
+    return Exit.FAILED if left else Exit.OK
+
+
+def _check_narrows(which: LetterFilter, yes: bool) -> None:
+    if not which.narrows and not yes:
+        # A verb without a filter is more often a slip than a wish.
+        raise CallerError("nothing narrows down which letters", "name --rule, --reason, --since, … or say --yes")
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A container's user may have no name.
+        return f"user {os.getuid()}"
 
 
 def _which(
@@ -206,6 +279,12 @@ def _show_letter(console: Any, document: dict[str, Any]) -> None:
     if sentence:
         console.print(f"{'rule':12} {sentence}", markup=False)
     console.print(json.dumps(document["payload"], ensure_ascii=False, indent=2), markup=False)
+
+
+def _show_closed(console: Any, closed: int, left: list[tuple[int, str]]) -> None:
+    console.print(f"{closed:,} closed")
+    for letter, why in left:
+        console.print(f"letter {letter} is not open: {why}", markup=False)
 
 
 def _show_redriven(console: Any, done: Redriven) -> None:

@@ -26,6 +26,7 @@ from headrace_silver.quality.values import (
     WARNED,
     ArticleQuality,
     BandBreak,
+    ClosedLetters,
     Copies,
     Quality,
     RejectDay,
@@ -40,6 +41,7 @@ LETTERS_MAX = 100_000
 CANDIDATES_MAX = 100_000
 SOURCES_MAX = 50
 COPIES_MAX = 50
+CLOSED_MAX = 200
 # How many trading days before the window may hold the price that its first bar is compared with.
 _REFERENCE_DAYS = price_bands.SUSPENDED_DAYS + 15
 
@@ -86,6 +88,9 @@ def assess(store: SilverStore, now: datetime, settings: ReportSettings) -> Quali
         symbols=symbols,
         band_breaks=found.breaks,
         rejects=[RejectDay(day, rule or reason, count) for day, reason, rule, count in rejects],
+        closed=[
+            ClosedLetters(*row) for row in _kept(store, "report_closed", {"since": since, "most": CLOSED_MAX}) or ()
+        ],
         articles=_articles(store, since),
         slow=flag[0][0] if flag else None,
         notes=[*calendar.doubts(days[0], days[-1]), *_notes(symbols, found, days, settings)],

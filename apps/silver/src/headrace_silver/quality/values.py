@@ -113,6 +113,18 @@ class RejectDay:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedLetters:
+    """Letters of one rule (or reason) that one person closed with one note; the last of them, and when."""
+
+    rule: str
+    note: str
+    by: str
+    count: int
+    letter: int
+    closed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The articles of one source: how many in which language, and how long after publication they were first seen."""
 
@@ -164,6 +176,7 @@ class Quality:
     articles: ArticleQuality
     slow: bool | None
     notes: Sequence[Note]
+    closed: Sequence[ClosedLetters] = ()
 
     @property
     def last_closed(self) -> date:

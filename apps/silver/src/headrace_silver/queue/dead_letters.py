@@ -1,8 +1,10 @@
 """Dead letters: how many and why, one in full, all of them in a file, and the way back into the queue.
 
-A letter is open until it is redriven, and only the last letter of a task counts: a task that was redriven and died
-again has two. The mark of a redrive is a row of `silver_redrive` under the letter's id, written in the transaction that
-makes the task ready again, so that no letter is redriven twice. The queue's own tables get no new column.
+A letter is open until it is redriven or closed, and only the last letter of a task counts: a task that was redriven and
+died again has two. The mark of a redrive is a row of `silver_redrive` under the letter's id, written in the transaction
+that makes the task ready again, so that no letter is redriven twice. A person closes a letter with a note
+(`silver_closed`): its task stays dead, and only after it was reopened it can be redriven. Both take one lock, so no
+letter is closed and redriven. The queue's own tables get no new column.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from headrace.errors import NotFound
+from headrace.errors import CallerError, NotFound
 from headrace_silver.records.kinds import kind_of
 from headrace_silver.records.payloads import NotAnObject, decode
 from headrace_silver.records.values import SA_ARTICLE, TA_BAR, UNKNOWN_TASK_TYPE
@@ -22,6 +24,7 @@ from headrace_silver.stores.silver_store import SilverStore
 LETTERS_MAX = 100_000_000
 PAGE = 1_000
 REDRIVE_PAGE = 50_000
+NOTE_CHARS_MAX = 2_000
 OLDEST_FIRST, NEWEST_FIRST = 1, -1
 LEFT_SHOWN_MAX = 100
 _PREFIXES = {"ta_": TA_BAR, "sa_": SA_ARTICLE}
@@ -29,7 +32,7 @@ _PREFIXES = {"ta_": TA_BAR, "sa_": SA_ARTICLE}
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters. `every`: redriven and outdated ones too."""
+    """Which letters. `every`: redriven, closed and outdated ones too."""
 
     reason: str | None = None
     rule: str | None = None
@@ -57,7 +60,7 @@ class LetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One row of `task_q_dlq`, and when it was redriven. `payload` is JSON text."""
+    """One row of `task_q_dlq`, when it was redriven, and who closed it with which note. `payload` is JSON text."""
 
     id: int
     task_id: int | None
@@ -66,6 +69,9 @@ class Letter:
     error_msg: str | None
     created_at: datetime
     redriven_at: datetime | None
+    closed_at: datetime | None
+    closed_by: str | None
+    note: str | None
     payload: str | None
 
     @property
@@ -102,6 +108,20 @@ class Redriven:
             self.left.append((letter, why))
 
 
+@dataclass(frozen=True, slots=True)
+class LetterNote:
+    """What a person writes about the letters that it closes."""
+
+    text: str
+    by: str
+
+    def __post_init__(self) -> None:
+        for name, said in (("note", self.text), ("name", self.by)):
+            if not said.strip() or len(said) > NOTE_CHARS_MAX or "\0" in said:
+                hint = '--note "the exchange cancelled these trades", --by NAME'
+                raise CallerError(f"a {name} has 1 to {NOTE_CHARS_MAX:,} characters", hint)
+
+
 def counts(store: SilverStore, which: LetterFilter) -> list[LetterCount]:
     """Open letters by reason and rule, most first."""
     return [LetterCount(*row) for row in store.rows("letters_counts", which.values())]
@@ -136,6 +156,9 @@ def letter_document(letter: Letter) -> dict[str, Any]:
         "error_msg": letter.error_msg,
         "created_at": letter.created_at.isoformat(),
         "redriven_at": letter.redriven_at.isoformat() if letter.redriven_at else None,
+        "closed_at": letter.closed_at.isoformat() if letter.closed_at else None,
+        "closed_by": letter.closed_by,
+        "note": letter.note,
         "payload": None if letter.payload is None else json.loads(letter.payload),
     }
 
@@ -146,12 +169,48 @@ def redrive(store: SilverStore, which: LetterFilter, limit: int) -> Redriven:
     with store.transaction():
         store.rows("redrive_begin")
         ids = _chosen(store, which, OLDEST_FIRST, limit)
+        for letter in _stated(store, which, ids):
+            if letter.closed_at is not None:
+                done.leave(letter.id, f"{_why_not_open(letter)}; to reopen it: headrace silver dead reopen {letter.id}")
         for start in range(0, len(ids), REDRIVE_PAGE):
             page = ids[start : start + REDRIVE_PAGE]
             _bring_back(store, dict(store.rows("redrive_mark", _ids(page))), done)
         if done.ready or done.anew:
             store.rows("put_ready")
     return done
+
+
+def close(store: SilverStore, which: LetterFilter, note: LetterNote, limit: int) -> tuple[int, list[tuple[int, str]]]:
+    """Close open letters; how many, and of those that were named but not open why not."""
+    with store.transaction():
+        store.rows("redrive_begin")
+        ids = _chosen(store, which, OLDEST_FIRST, limit)
+        left = [(letter.id, _why_not_open(letter)) for letter in _stated(store, which, ids)]
+        for start in range(0, len(ids), REDRIVE_PAGE):
+            page = _ids(ids[start : start + REDRIVE_PAGE])
+            store.rows("letters_close", {**page, "note": note.text, "closed_by": note.by})
+    return len(ids), left
+
+
+def reopen(store: SilverStore, letters: Iterable[int]) -> list[int]:
+    """Take back that these letters were closed; which of them were."""
+    with store.transaction():
+        store.rows("redrive_begin")
+        return sorted(row[0] for row in store.rows("letters_reopen", _ids(letters)))
+
+
+def _stated(store: SilverStore, which: LetterFilter, ids: list[int]) -> list[Letter]:
+    """The letters that were named by their ids and are not among the chosen ones."""
+    others = sorted(set(which.ids) - set(ids))
+    return [Letter(*row) for row in store.rows("letters_of", _ids(others))] if others else []
+
+
+def _why_not_open(letter: Letter) -> str:
+    if letter.closed_at is not None:
+        return f"{letter.closed_by} closed it on {letter.closed_at:%Y-%m-%d} ({letter.note})"
+    if letter.redriven_at is not None:
+        return f"it was redriven on {letter.redriven_at:%Y-%m-%d}"
+    return "it is not among those that were asked for, or its task has a later one"
 
 
 def _chosen(store: SilverStore, which: LetterFilter, direction: int, limit: int) -> list[int]:

@@ -16,7 +16,10 @@ from headrace.errors import CallerError
 from headrace_silver.queue.dead_letters import Letter, letter_document
 from headrace_silver.records.record_files import STDIN, format_of
 
-COLUMNS = ("id", "task_id", "task_type", "reason", "rule_id", "error_msg", "created_at", "redriven_at", "payload")
+COLUMNS = (
+    "id", "task_id", "task_type", "reason", "rule_id", "error_msg", "created_at", "redriven_at", "closed_at",
+    "closed_by", "note", "payload",
+)  # fmt: skip
 
 
 def write_letters(path: str, letters: Iterable[Letter]) -> int:

@@ -30,6 +30,7 @@ def document(quality: Quality) -> dict[str, Any]:
             {"day": entry.day.isoformat(), "rule": entry.rule, "count": entry.count} for entry in quality.rejects
         ],
         "rejects_by_rule": quality.rejects_by_rule,
+        "closed_letters": [{**asdict(entry), "closed_at": entry.closed_at.isoformat()} for entry in quality.closed],
         "articles": asdict(quality.articles),
         "notes": [note_text(ENGLISH, note) for note in quality.notes],
     }

@@ -209,7 +209,7 @@ def _state(words: Words, entry: SymbolQuality) -> Cell:
 
 def _rejects(words: Words, quality: Quality) -> Html:
     if not quality.rejects:
-        return paragraphs(words("rejects.none"))
+        return join(paragraphs(words("rejects.none")), _closed(words, quality))
     width, series = binned(quality, BINS)
     rows = [
         (
@@ -229,7 +229,27 @@ def _rejects(words: Words, quality: Quality) -> Html:
         TableColumn(words("column.over_time"), sorts=False),
         TableColumn(words("column.asks"), wide=True, sorts=False),
     ]
-    return table(words, Listing("rejects", words("rejects.caption", span=span, count=width), columns, rows))
+    listing = Listing("rejects", words("rejects.caption", span=span, count=width), columns, rows)
+    return join(table(words, listing), _closed(words, quality))
+
+
+def _closed(words: Words, quality: Quality) -> Html:
+    if not quality.closed:
+        return Html()
+    rows = [
+        (_short(entry.rule), entry.count, _short(entry.note, NOTE_CHARS_MAX), _short(entry.by), entry.closed_at.date(),
+         entry.letter)
+        for entry in quality.closed
+    ]  # fmt: skip
+    columns = [
+        TableColumn(words("column.rule")),
+        TableColumn(words("column.letters"), number=True),
+        TableColumn(words("column.note"), wide=True),
+        TableColumn(words("column.by")),
+        TableColumn(words("column.closed_at")),
+        TableColumn(words("column.letter"), number=True),
+    ]
+    return table(words, Listing("closed", words("closed.caption"), columns, rows, searched=False))
 
 
 def _bands(words: Words, quality: Quality) -> Html:

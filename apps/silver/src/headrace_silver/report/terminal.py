@@ -56,6 +56,7 @@ def show(quality: Quality, console: Console) -> None:
     _late(quality, console)
     _symbols(quality, console)
     _rejects(quality, console)
+    _closed(quality, console)
     _bands(quality, console)
     _articles(quality, console)
     for note in quality.notes:
@@ -135,6 +136,18 @@ def _rejects(quality: Quality, console: Console) -> None:
     for rule, count in quality.rejects_by_rule.items():
         table.add_row(escape(plain(rule, TEXT_CHARS_MAX)), f"{count:,}", _spark(series[rule]))
     _print(console, table, len(series), len(series))
+
+
+def _closed(quality: Quality, console: Console) -> None:
+    shown = quality.closed[:ROWS_MAX]
+    columns = [
+        Column("rule", [escape(plain(entry.rule, TEXT_CHARS_MAX)) for entry in shown]),
+        Column("letters", [f"{entry.count:,}" for entry in shown]),
+        Column("by", [escape(plain(entry.by, TEXT_CHARS_MAX)) for entry in shown], spare=2),
+        Column("closed", [entry.closed_at.isoformat(timespec="minutes") for entry in shown], spare=1),
+        Column("note", [escape(plain(entry.note, TEXT_CHARS_MAX)) for entry in shown], folds=True),
+    ]
+    _print_list(console, "Letters closed by a person", columns, len(quality.closed))
 
 
 def _bands(quality: Quality, console: Console) -> None:

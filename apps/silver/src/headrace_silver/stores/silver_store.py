@@ -6,6 +6,7 @@ in `sql/<dialect>`; tools and reports ask for a statement by its name, which exi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -124,6 +125,21 @@ def statements(dialect: str) -> Mapping[str, TableStatement]:
 def parts(dialect: str) -> list[TablePart]:
     """What makes the tables of a dialect."""
     return [part for migration in STATEMENTS.migrations(dialect) for part in migration.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class PresentTables:
+    """Which tables are there: the queue, those of ours that a batch writes (and the right to), and all of ours."""
+
+    queue: bool
+    usable: bool
+    may_create: bool
+    whole: bool
+
+
+def present_tables(store: BlockingTables) -> PresentTables:
+    ours = [part.creates for part in parts(store.dialect) if part.creates.startswith("silver_")]
+    return PresentTables(*store.rows("silver_present", {"ours": json.dumps(ours)})[0])
 
 
 def init_script() -> str:

@@ -3,9 +3,11 @@
 -- because nothing is indexed by task.
 SELECT letter.reason, letter.rule_id, count(*), min(letter.created_at), max(letter.created_at)
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
        LEFT JOIN (SELECT task_id, max(id) AS id FROM task_q_dlq GROUP BY task_id) AS last
             ON last.task_id = letter.task_id
- WHERE (:every::boolean OR (mark.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
+ WHERE (:every::boolean OR (mark.letter_id IS NULL AND closed.letter_id IS NULL
+                               AND (letter.task_id IS NULL OR last.id = letter.id)))
    AND (:reason::text IS NULL OR letter.reason = :reason::text)
    AND (:rule::text IS NULL OR letter.rule_id = :rule::text)
    AND (:since::timestamptz IS NULL OR letter.created_at >= :since::timestamptz)
@@ -18,9 +20,11 @@ SELECT letter.reason, letter.rule_id, count(*), min(letter.created_at), max(lett
 -- Oldest first with direction 1, newest first with -1.
 SELECT letter.id
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
        LEFT JOIN (SELECT task_id, max(id) AS id FROM task_q_dlq GROUP BY task_id) AS last
             ON last.task_id = letter.task_id
- WHERE (:every::boolean OR (mark.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
+ WHERE (:every::boolean OR (mark.letter_id IS NULL AND closed.letter_id IS NULL
+                               AND (letter.task_id IS NULL OR last.id = letter.id)))
    AND (:reason::text IS NULL OR letter.reason = :reason::text)
    AND (:rule::text IS NULL OR letter.rule_id = :rule::text)
    AND (:since::timestamptz IS NULL OR letter.created_at >= :since::timestamptz)
@@ -30,10 +34,20 @@ SELECT letter.id
 
 -- name: letters_of
 SELECT letter.id, letter.task_id, letter.reason, letter.rule_id, letter.error_msg, letter.created_at,
-       mark.redriven_at, letter.payload::text
+       mark.redriven_at, closed.closed_at, closed.closed_by, closed.note, letter.payload::text
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
  WHERE letter.id IN (SELECT jsonb_array_elements_text(:ids::jsonb)::bigint)
  ORDER BY letter.id DESC
+
+-- name: letters_close
+INSERT INTO silver_closed (letter_id, note, closed_by)
+SELECT id, :note::text, :closed_by::text FROM task_q_dlq
+ WHERE id IN (SELECT jsonb_array_elements_text(:ids::jsonb)::bigint)
+RETURNING letter_id
+
+-- name: letters_reopen
+DELETE FROM silver_closed WHERE letter_id IN (SELECT jsonb_array_elements_text(:ids::jsonb)::bigint) RETURNING letter_id
 
 -- name: letters_task
 SELECT task.task_type, task.status

@@ -4,9 +4,10 @@
 SELECT letter.reason, letter.rule_id, count(*), min(letter.created_at) AS "first [time]",
        max(letter.created_at) AS "last [time]"
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
        LEFT JOIN (SELECT task_id, max(id) AS id FROM task_q_dlq GROUP BY task_id) AS last
             ON last.task_id = letter.task_id
- WHERE (:every OR (mark.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
+ WHERE (:every OR (mark.letter_id IS NULL AND closed.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
    AND (:reason IS NULL OR letter.reason = :reason)
    AND (:rule IS NULL OR letter.rule_id = :rule)
    AND (:since IS NULL OR letter.created_at >= :since)
@@ -19,9 +20,10 @@ SELECT letter.reason, letter.rule_id, count(*), min(letter.created_at) AS "first
 -- Oldest first with direction 1, newest first with -1.
 SELECT letter.id
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
        LEFT JOIN (SELECT task_id, max(id) AS id FROM task_q_dlq GROUP BY task_id) AS last
             ON last.task_id = letter.task_id
- WHERE (:every OR (mark.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
+ WHERE (:every OR (mark.letter_id IS NULL AND closed.letter_id IS NULL AND (letter.task_id IS NULL OR last.id = letter.id)))
    AND (:reason IS NULL OR letter.reason = :reason)
    AND (:rule IS NULL OR letter.rule_id = :rule)
    AND (:since IS NULL OR letter.created_at >= :since)
@@ -31,10 +33,21 @@ SELECT letter.id
 
 -- name: letters_of
 SELECT letter.id, letter.task_id, letter.reason, letter.rule_id, letter.error_msg,
-       letter.created_at AS "created_at [time]", mark.redriven_at AS "redriven_at [time]", letter.payload
+       letter.created_at AS "created_at [time]", mark.redriven_at AS "redriven_at [time]",
+       closed.closed_at AS "closed_at [time]", closed.closed_by, closed.note, letter.payload
   FROM task_q_dlq AS letter LEFT JOIN silver_redrive AS mark ON mark.letter_id = letter.id
+       LEFT JOIN silver_closed AS closed ON closed.letter_id = letter.id
  WHERE letter.id IN (SELECT value FROM json_each(:ids))
  ORDER BY letter.id DESC
+
+-- name: letters_close
+INSERT INTO silver_closed (letter_id, note, closed_by)
+SELECT id, :note, :closed_by FROM task_q_dlq
+ WHERE id IN (SELECT value FROM json_each(:ids))
+RETURNING letter_id
+
+-- name: letters_reopen
+DELETE FROM silver_closed WHERE letter_id IN (SELECT value FROM json_each(:ids)) RETURNING letter_id
 
 -- name: letters_task
 SELECT task.task_type, task.status

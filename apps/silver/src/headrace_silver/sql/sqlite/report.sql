@@ -96,6 +96,16 @@ SELECT coalesce(letter.symbol, '') AS symbol, coalesce(letter.rule_id, letter.re
  GROUP BY 1, 2
  ORDER BY 1, 2
 
+-- name: report_closed
+-- What people wrote about the letters that they closed, the latest first.
+SELECT coalesce(letter.rule_id, letter.reason) AS rule, closed.note, closed.closed_by, count(*), max(closed.letter_id),
+       max(closed.closed_at) AS "closed_at [time]"
+  FROM silver_closed AS closed JOIN task_q_dlq AS letter ON letter.id = closed.letter_id
+ WHERE closed.closed_at >= :since
+ GROUP BY 1, 2, 3
+ ORDER BY max(closed.closed_at) DESC, 5 DESC
+ LIMIT :most
+
 -- name: report_articles
 SELECT count(*), count(DISTINCT source_domain), count(*) FILTER (WHERE json_array_length(symbols) > 0)
   FROM sa_silver

@@ -23,7 +23,7 @@ from headrace_silver.stores.postgres import binary_arrays
 from headrace_silver.stores.postgres.batch import PostgresBatch
 from headrace_silver.stores.postgres.look_ahead import Ahead, Coming
 from headrace_silver.stores.postgres.statements import statement
-from headrace_silver.stores.silver_store import CHANNEL, LOCK, init_script, parts, statements
+from headrace_silver.stores.silver_store import CHANNEL, LOCK, init_script, parts, present_tables, statements
 
 Values = Mapping[str, object]
 
@@ -168,14 +168,14 @@ class PostgresSilverStore(PostgresBlockingTables):
 
     def _look_around(self) -> None:
         """Whether the queue is there, and whether the tables of our own can be used."""
-        queue, usable, may_create = self.rows("silver_present")[0]
-        if not queue:
+        found = present_tables(self)
+        if not found.queue:
             raise SchemaMismatch("there is no table task_q in this database", INIT_HINT)
-        if not usable and may_create:
+        if found.may_create and not (found.usable and found.whole):
             self.make(parts(self.dialect))
-            usable = self.rows("silver_present")[0][1]
-        self._keeps = usable
-        if not usable:
+            found = present_tables(self)
+        self._keeps = found.usable
+        if not found.usable:
             self._tell_once(
                 "this role can neither use nor create the tables silver_revision and silver_reject_day: "
                 "consuming goes on without a history of bars (headrace silver init as the owner makes them)"

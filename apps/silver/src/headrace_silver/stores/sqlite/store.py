@@ -19,7 +19,7 @@ import apsw
 from headrace.errors import SchemaMismatch, UnsafeStore
 from headrace.tables import SqliteBlockingTables
 from headrace_silver.records.values import Task
-from headrace_silver.stores.silver_store import LOCK, statements
+from headrace_silver.stores.silver_store import LOCK, present_tables, statements
 from headrace_silver.stores.sqlite.batch import SqliteBatch
 from headrace_silver.stores.sqlite.statements import spelled_parts, statement
 
@@ -49,7 +49,7 @@ class SqliteSilverStore(SqliteBlockingTables):
     def lock(self) -> bool:
         if self._lock is not None:
             return True
-        if not self.rows("silver_present")[0][0]:
+        if not present_tables(self).queue:
             raise SchemaMismatch(f"there is no table task_q in {self._path}", INIT_HINT)
         try:
             handle = os.open(f"{self._path}-{LOCK}", os.O_RDWR | os.O_CREAT, 0o666)
