@@ -25,8 +25,8 @@ def place(tmp_path: Path) -> Iterator[Town]:
 
 
 def up_from(place: Town, folder: Path, port: int) -> Running:
-    environment = {"PATH": os.environ["PATH"], "SMAP_ANALYSTS": "0", "SMAP_HTTP_PORT": str(port)}
-    place.running.append(Running(["-m", "headrace", "smap", "up", "--simulated"], environment, folder))
+    environment = {"PATH": os.environ["PATH"], "SMAP_ANALYSTS": "0", "SMAP_SIMULATED": "1", "SMAP_HTTP_PORT": str(port)}
+    place.running.append(Running(["-m", "headrace", "smap", "up"], environment, folder))
     return place.running[-1]
 
 
