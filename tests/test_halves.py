@@ -63,3 +63,11 @@ def test_a_file_that_cannot_be_imported_ends_both(folder: Path) -> None:
     (folder / "test_c.py").write_text("import no_such_module")
     assert halves(folder).returncode == pytest.ExitCode.INTERRUPTED
     assert not list(folder.glob("*.one"))
+
+
+@pytest.mark.parametrize("end", ["import os; os._exit(0)", "import pytest; pytest.exit('enough', returncode=0)"])
+def test_a_run_that_ended_before_its_tests_did_is_a_failure(folder: Path, end: str) -> None:
+    (folder / "test_c.py").write_text(f"def test_last(): {end}")
+    done = halves(folder)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "ended before its tests did" in done.stdout
