@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from silver_desk import ask, bar, consume, put
 
-from headrace.errors import Unknown
+from headrace.errors import Unknown, Unreachable
 from headrace.testing.rig.proxy import Proxy
 from headrace_silver.queue.dead_letters import LetterFilter, redrive
 from headrace_silver.stores.silver_store import SilverStore, open_store
@@ -58,3 +58,19 @@ def test_a_redrive_whose_commit_was_not_answered_is_done_once(
     assert proxy.cuts == 1
     assert ask(silver_schema, WAITING) == [(2,)]
     assert redrive(far_store, LetterFilter(), 10).ready == 0
+
+
+def test_a_lock_that_went_with_its_connection_while_tables_were_made_is_not_held(
+    far_store: SilverStore, proxy: Proxy, silver_schema: str
+) -> None:
+    ask(silver_schema, "DROP TABLE silver_revision")
+    other = open_store(silver_schema)
+    proxy.cut_reply_to(b"COMMIT")
+    with pytest.raises(Unreachable, match="lock"):
+        far_store.lock()
+    assert proxy.cuts == 1
+    assert other.lock()
+    other.unlock()
+    assert far_store.lock()
+    assert not other.lock()
+    other.close()

@@ -29,6 +29,7 @@ Values = Mapping[str, object]
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 INIT_HINT = 'psql "$PG_DSN" -f apps/silver/db/init.sql, or headrace silver init'
+LOCK_LOST = "the connection was lost, and the lock with it"
 UNKNOWN_HINT = "look before you do it again: headrace silver flag --count, headrace silver dead counts"
 
 
@@ -73,6 +74,9 @@ class PostgresSilverStore(PostgresBlockingTables):
                 connection.prepare_threshold = None
                 self._tell_once("a pooler stands before PostgreSQL: the lock holds only if it pools whole sessions")
             self._look_around()
+            if self._backend is None:
+                # The answer to the making of tables was asked for on another connection.
+                raise Unreachable(LOCK_LOST, "is PostgreSQL running?")
         return True
 
     def unlock(self) -> None:
@@ -104,7 +108,7 @@ class PostgresSilverStore(PostgresBlockingTables):
     def _take(self, size: int) -> PostgresBatch:
         """Begin, and hold the next tasks: those that were read ahead, or else by a search from the front."""
         if self._backend is not None and not self.is_open:
-            raise Unreachable("the connection was lost, and the lock with it", "is PostgreSQL running?")
+            raise Unreachable(LOCK_LOST, "is PostgreSQL running?")
         this = self._coming or self._read(self._ahead.next(size, self._search))
         if this is not None and len(this.tasks) == size:
             following = self._ahead.next(size, self._search, this.tasks)
