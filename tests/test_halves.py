@@ -42,10 +42,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_run_that_is_free_takes_the_files_that_are_left_and_none_runs_twice(folder: Path) -> None:
-    """The first file ends when the other run has come as far as the third; the second is taken by then."""
+    """The first file ends when the other run has come as far as the third; the second is taken by then. Who runs the
+    last test of a file has taken the next, so the gate is opened by another one."""
     os.mkfifo(folder / "gate")
     (folder / "test_a.py").write_text("def test_patient(): assert open('gate').read() == ''")
-    (folder / "test_c.py").write_text(f"{NOTING.format(name='c')}\ndef test_three(): open('gate', 'w').close()")
+    (folder / "test_c.py").write_text(f"def test_open(): open('gate', 'w').close()\n{NOTING.format(name='c')}")
     done = halves(folder)
     assert done.returncode == 0, done.stdout
     assert [line.split()[1] for line in done.stdout.splitlines() if " passed in " in line] == ["3", "9"]
