@@ -73,6 +73,7 @@ async def test_an_open_transaction_costs_no_attempt(postgres_url: str) -> None:
     ("state", "reason", "heals"),
     [
         ("XX000", "cache lookup failed for function 16974", True),
+        ("XX000", "(psycopg.errors.InternalError_) cache lookup failed for function 16974", True),
         ("XX000", "could not parse a geometry", False),
         ("XX001", "invalid page in block 7", False),
     ],

@@ -130,7 +130,7 @@ def is_again(error: BaseException) -> bool:
 
 
 def _is_remade(state: str | None, reason: str) -> bool:
-    return state == _INTERNAL and reason.startswith(_REMADE)
+    return state == _INTERNAL and _REMADE in reason
 
 
 def is_broken(connection: Connection | AsyncConnection, error: BaseException) -> bool:
