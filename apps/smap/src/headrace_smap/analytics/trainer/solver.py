@@ -12,22 +12,21 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from headrace_smap.analytics.modules.linear.ngrams import Floats, Ngrams, Numbers, summed
+from headrace_smap.analytics.modules.linear.ngrams import Floats, Ngrams, Numbers
 
-STEPS_MAX = 60
+STEPS_MAX = 30
+"""More steps make the loss lower and the answers about other posts no better."""
 REMEMBERED = 8
 ENOUGH = 1e-5
 """A step that lowers the loss by less than this part of it is the last."""
 FREEDOM = 4.0
 """How large weights may grow (the C of other libraries); between 1 and 16 hardly anything changes."""
-POSTS_MIN = 2
-"""An n-gram of one post says nothing about others."""
 Loss = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A row per label; `buckets` are those that any post of the training had often enough."""
+    """A row per label; `buckets` are those that more than one post of the training has."""
 
     buckets: Numbers
     weights: NDArray[numpy.float32]
@@ -63,33 +62,57 @@ def fit(grams: Ngrams, truth: Floats, exclusive: bool) -> Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """The n-grams of the training as a sparse table with a column per bucket that occurs."""
+class _Cells:
+    """Cells of a sparse table in the order of one side: whose they are there, where they stand on the other side."""
 
-    posts: int
-    buckets: Numbers
-    rows: Numbers
-    columns: Numbers
+    owners: Numbers
+    starts: Numbers
+    others: Numbers
     values: Floats
 
     @staticmethod
+    def of(sides: tuple[Numbers, Numbers], values: Floats) -> _Cells:
+        side, others = sides
+        order = numpy.argsort(side, kind="stable")
+        starts = numpy.flatnonzero(numpy.diff(side[order], prepend=-1))
+        return _Cells(side[order][starts], starts, others[order], values[order])
+
+    def summed(self, factors: Floats, count: int) -> Floats:
+        """The cells of each times the factors of the other side."""
+        sums = numpy.zeros(count)
+        if len(self.owners):
+            sums[self.owners] = numpy.add.reduceat(factors[self.others] * self.values, self.starts)
+        return sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The n-grams of the training as a sparse table with a column per bucket that more than one post has."""
+
+    posts: int
+    buckets: Numbers
+    by_row: _Cells
+    by_column: _Cells
+
+    @staticmethod
     def of(grams: Ngrams) -> _Table:
+        # What one post has and no other is left out; an n-gram that a post has twice is two cells, and weighs so.
+        buckets_max = int(grams.buckets.max(initial=-1)) + 1
+        some_row, shared = numpy.zeros(buckets_max, dtype=numpy.int64), numpy.zeros(buckets_max, dtype=bool)
         real = grams.values > 0
-        buckets, columns = numpy.unique(grams.buckets[real], return_inverse=True)
-        cells, places = numpy.unique(grams.rows[real] * len(buckets) + columns, return_inverse=True)
-        values = summed(places, grams.values[real], len(cells))
-        rows, columns = numpy.divmod(cells, len(buckets) or 1)
-        kept = numpy.bincount(columns, minlength=len(buckets)) >= POSTS_MIN
-        numbers = numpy.cumsum(kept) - 1
-        inside = kept[columns]
-        return _Table(grams.count, buckets[kept], rows[inside], numbers[columns[inside]], values[inside])
+        some_row[grams.buckets[real]] = grams.rows[real]
+        shared[grams.buckets[real & (some_row[grams.buckets] != grams.rows)]] = True
+        inside = real & shared[grams.buckets]
+        rows, columns = grams.rows[inside], (numpy.cumsum(shared) - 1)[grams.buckets[inside]]
+        by_row, by_column = (_Cells.of(sides, grams.values[inside]) for sides in ((rows, columns), (columns, rows)))
+        return _Table(grams.count, numpy.flatnonzero(shared), by_row, by_column)
 
     def times(self, weights: Floats) -> Floats:
-        sums = [summed(self.rows, each[self.columns] * self.values, self.posts) for each in weights]
+        sums = [self.by_row.summed(each, self.posts) for each in weights]
         return numpy.stack(sums, axis=1) + weights[:, -1]
 
     def back(self, wrong: Floats) -> Floats:
-        return summed(self.columns, wrong[self.rows] * self.values, len(self.buckets))
+        return self.by_column.summed(wrong, len(self.buckets))
 
 
 def _softmax(said: Floats, truth: Floats) -> tuple[float, Floats]:
