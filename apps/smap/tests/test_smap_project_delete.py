@@ -21,7 +21,7 @@ from headrace_smap.project.recrawls import schedule_name
 from headrace_smap.settings import SmapSettings
 
 TABLES = ("projects", "smap_order", "smap_retry", "smap_found", "smap_crawl", "smap_item", "post_analytics")
-TABLES += ("smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
+TABLES += ("smap_shown", "smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
 
 
 @pytest.fixture
@@ -33,6 +33,9 @@ async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
 async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
     """A project as all four services leave it."""
     now, found = office.calendar.now, list(paths)
+    await office.desk.accountant.expect(project, len(found))
+    await office.desk.accountant.settle([ItemEnd(project, path) for path in found[:-1]])
+    await office.client.get(f"/projects/{project}/progress")
     await office.crawl(project, found[:-1], found[-1:])
     await office.analyse(project, found[:-1])
     task = {"task": "t", "position": 0, "platform": "tiktok", "keyword": "a", "url": "", "day": "", "document": "{}"}

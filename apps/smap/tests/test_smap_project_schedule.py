@@ -172,8 +172,7 @@ async def test_a_job_that_is_run_again_finds_its_project_made(office: Office) ->
 
 
 async def test_without_the_derived_id_a_due_time_would_make_two_projects(office: Office) -> None:
-    desk = office.desk
-    assert await run_twice(office, Hasty(office.parts, desk.accountant, office.calendar)) == 2
+    assert await run_twice(office, Hasty(office.parts, office.calendar)) == 2
 
 
 async def test_moments_that_come_while_a_crawl_waits_are_passed_over(office: Office) -> None:

@@ -8,7 +8,7 @@
 
 - Every error is `application/problem+json`, with words for people; never a traceback, a secret or what was sent.
 - Every input has a limit with a name: `Limits`.
-- Without an API key it listens on loopback only; with one, every route but `/healthz` asks for it.
+- Without an API key it listens on loopback only; with one, every route but `/healthz` and `/readyz` asks for it.
 - `Idempotency-Key` on every POST: a handler takes its ids from `seed_of(request)`, and a repeat is the same change.
 - `/healthz`, `/readyz`, `/metrics`, and OpenAPI 3.1 under `/api/v1/openapi.json`, where all routes exist as well.
 - `EventStream` is Server-Sent Events that resume, beat, and end when the client or the service goes.

@@ -16,6 +16,9 @@ STATUSES = (INITIALIZING, CRAWLING, PROCESSING_WAIT, PROCESSING, DONE)
 SEALED = frozenset(STATUSES[2:])
 """The total is fixed: the finish line can be crossed."""
 NOT_FOUND = "NOT_FOUND"
+CANCELLED = "CANCELLED"
+"""What a cancelled project is called wherever people look; the hash, which others read, ends DONE."""
+FINAL = (DONE, CANCELLED)
 CRAWL_OPEN, CRAWL_SEALED = "open", "sealed"
 """What is known of our own collector's crawl, whatever status others write; nothing if it is somebody else's."""
 

@@ -145,7 +145,7 @@ def seal(
     async def work(desk: ProjectOperations) -> tuple[bool, dict[str, object] | None]:
         await known_project(desk, project)
         standing = await desk.accountant.seal(project, total)
-        return standing is None, standing.progress() if standing else await desk.accountant.progress(project)
+        return standing is None, await desk.accountant.progress(project)
 
     ended_before, document = with_desk(work)
     if document is None:

@@ -40,6 +40,7 @@ import msgspec
 from headrace.errors import NotFound
 from headrace_smap.count.completions import utc_now
 from headrace_smap.count.finisher import Finisher
+from headrace_smap.count.progress_reader import ProgressReader
 from headrace_smap.count.remembered import Remembered
 from headrace_smap.count.truth import SHOWN, Truth, item_name, look, rank
 from headrace_smap.database import Step
@@ -78,7 +79,7 @@ class Accountant:
 
     def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
         self._database, self._ledger, self._now = parts.database, parts.ledger, now
-        self.finisher = Finisher(parts, now)
+        self.finisher, self.reader = Finisher(parts, now), ProgressReader(parts)
         self._mirrored: Remembered[tuple[str, int, int, int]] = Remembered()
         self._finished: Remembered[bool] = Remembered()
         self._crawled: Remembered[bool] = Remembered()
@@ -172,12 +173,8 @@ class Accountant:
             await self._count(project, ends_of)
 
     async def progress(self, project: str) -> dict[str, object] | None:
-        """The specification's answer; after the ledger has forgotten the project, from the truth. None: no such."""
-        seen = await self._ledger.tally(project)
-        if seen is None:
-            (truth,) = await look(self._database, [project])
-            seen = truth.standing() if truth.known else None
-        return seen.progress() if seen else None
+        """The specification's answer. None: no such."""
+        return (await self.reader.read([project])).get(project)
 
     async def forget(self, project: str) -> None:
         """Remove items and counts for good. A row stays behind that says so, for whoever comes late."""
@@ -185,6 +182,7 @@ class Accountant:
             ("truth_forget_items", {"project": project}),
             ("truth_forget", {"project": project, "now": self._now()}),
             ("truth_forget_project", {"project": project}),
+            ("progress_forget", {"project": project}),
         )
         await self._ledger.forget(project)
 

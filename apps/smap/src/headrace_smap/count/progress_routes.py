@@ -14,13 +14,13 @@ from starlette.responses import JSONResponse, Response
 from headrace.errors import NotFound
 from headrace.http import EventStream, StreamEvent, last_event_id
 from headrace_smap.count.accountant import Accountant
+from headrace_smap.count.progress_reader import Progress
 from headrace_smap.envelope import PROJECT_CHARS_MAX
 from headrace_smap.parts import SmapParts
-from headrace_smap.values import DONE, NO_PROGRESS
+from headrace_smap.values import FINAL, NO_PROGRESS
 
 LOOK_S = 0.5
 PROGRESS = "progress"
-Progress = dict[str, object]
 
 
 def project_name(project: str) -> str:
@@ -49,12 +49,12 @@ def progress_routes(parts: SmapParts, look_s: float = LOOK_S) -> APIRouter:
 
     @router.get("/projects/{project}/progress/stream")
     async def progress_stream(project: ProjectName, request: Request) -> Response:
-        """The same as Server-Sent Events, whenever it changes, until the project is DONE. A client that comes again
-        after that is told to stay away (204)."""
+        """The same as Server-Sent Events, whenever it changes, until the project is DONE or CANCELLED. A client that
+        comes again after that is told to stay away (204)."""
         found, last = await accountant.progress(project), last_event_id(request)
         if found is None:
             return JSONResponse(NO_PROGRESS, 404)
-        if found["status"] == DONE and last == event_of(found).event_id:
+        if found["status"] in FINAL and last == event_of(found).event_id:
             return Response(status_code=204)
         return EventStream(watch(accountant, project, last, look_s))
 
@@ -71,7 +71,7 @@ async def watch(
         if event.event_id != last:
             last = event.event_id
             yield event
-        if found is None or found["status"] == DONE:
+        if found is None or found["status"] in FINAL:
             return
         await asyncio.sleep(look_s)
 

@@ -1,13 +1,14 @@
-"""A project comes into being: its rows and `project.created` in one commit, then its account, then the event.
+"""A project comes into being: its rows and `project.created` in one commit. Everything after it is the relay's.
 
 The order of the steps, and what a crash after each leaves behind:
 
 1. *The commit*: order, account, project, event in the outbox. Before it nothing happened, and the client asks again.
-2. *The account is opened* in the ledger. A crash before it: the relay of any instance opens it before it tells.
-3. *The event is told* by the relay. A crash before it: it is still in the outbox. A crash between telling and writing
-   that down: it is told again, and consumers know a project by its id.
-4. *The answer is kept* for the client's repeat. A crash before it: the repeat has the same seed, so the same id, and
+2. *The answer is kept* for the client's repeat. A crash before it: the repeat has the same seed, so the same id, and
    every insert meets its own row.
+3. *The account is opened* in the ledger by the relay of any instance, so nobody waits for a Redis that is away. Until
+   then the project is shown from its rows.
+4. *The event is told* by that relay. A crash before it: it is still in the outbox. A crash between telling and writing
+   that down: it is told again, and consumers know a project by its id.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from datetime import datetime
 
 import structlog
 
-from headrace.errors import Conflict, HeadraceError
+from headrace.errors import Conflict
 from headrace.ports import Event
-from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Step
 from headrace_smap.envelope import project_created
@@ -36,8 +36,8 @@ log = structlog.get_logger("smap")
 class Creator:
     """Makes projects. Every call may be repeated as it is."""
 
-    def __init__(self, parts: SmapParts, accountant: Accountant, now: Callable[[], datetime] = utc_now) -> None:
-        self._parts, self._accountant, self._now = parts, accountant, now
+    def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
+        self._parts, self._now = parts, now
 
     async def create(self, project: str, order: AcceptedOrder) -> None:
         """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
@@ -47,7 +47,6 @@ class Creator:
         except Conflict:
             raise Conflict(f"there is or was another project {project}", "leave out id, and one is made") from None
         log.info("project.created", project=project)
-        await self._follow(project)
 
     async def create_crawl(self, project: str, order: AcceptedOrder) -> None:
         """Make the project of a due time; again, whatever day it is by then, the first order stands. Nothing if it or
@@ -58,7 +57,6 @@ class Creator:
         except Conflict:
             return
         log.info("project.created", project=project, parent=order.parent)
-        await self._follow(project)
 
     def _events(self, project: str, order: AcceptedOrder) -> list[Event]:
         return [project_created(project, order.payload(), self._now())]
@@ -75,10 +73,3 @@ class Creator:
             ("order_account", whose),
             ("order_project", {**whose, **columns}),
         ]
-
-    async def _follow(self, project: str) -> None:
-        """Show it at once; if that must wait, the relay does it before it publishes."""
-        try:
-            await self._accountant.open(project)
-        except HeadraceError as error:
-            log.warning("project.opened_later", project=project, error=str(error))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,9 +56,6 @@ class Deleter:
         if not await self.deleted(project):
             return False
         await self._unschedule(project)
-        with suppress(HeadraceError):
-            # So that it is shown no more from now on; the sweep does it for good.
-            await self._parts.ledger.forget(project)
         self._bell.set()
         return True
 

@@ -38,7 +38,7 @@ class ProjectOperations:
 def desk_of(parts: SmapParts, now: Callable[[], datetime] = utc_now, hold_s: float = HOLD_S) -> ProjectOperations:
     """The operations on these parts; `now` is its clock, and its relay holds events for `hold_s` by the store's."""
     accountant = Accountant(parts, now)
-    creator = Creator(parts, accountant, now)
+    creator = Creator(parts, now)
     return ProjectOperations(
         parts=parts,
         wishes=read_wishes(parts.settings.environment),

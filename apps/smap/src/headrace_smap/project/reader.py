@@ -9,13 +9,12 @@ from typing import Any
 from headrace.errors import CallerError, NotFound
 from headrace.http import decode_cursor, encode_cursor, paged
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.count.truth import look
+from headrace_smap.count.progress_reader import Progress
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
 from headrace_smap.parts import SmapParts
-from headrace_smap.values import DONE, NO_PROGRESS, STATUSES
+from headrace_smap.values import CANCELLED, FINAL, NO_PROGRESS, STATUSES
 
-CANCELLED = "CANCELLED"
 SHOWN_STATUSES = (*STATUSES, CANCELLED)
 _STORED = ("id", "keywords", "targets", "date_range", "status", "created_at", "finished_at")
 _FIELDS = (*_STORED, "name", "posts_max", "parent")
@@ -27,7 +26,7 @@ class Reader:
     """Reads projects."""
 
     def __init__(self, parts: SmapParts, accountant: Accountant) -> None:
-        self._database, self._ledger, self._accountant = parts.database, parts.ledger, accountant
+        self._database, self._accountant = parts.database, accountant
         self._timezone = parts.settings.timezone.key
 
     async def get(self, project: str) -> Shown:
@@ -50,9 +49,16 @@ class Reader:
         page, following = paged(rows, limit, lambda row: encode_cursor(row[5].isoformat(), row[0]))
         return {"items": await self._with_progress(page), "next": following}
 
+    async def known(self, project: str) -> Progress:
+        """How far it is; `NotFound` if nobody knows it. A project of a foreign service has no row of ours."""
+        found = await self._accountant.progress(project)
+        if found is None:
+            raise NotFound(f"there is no project {project}")
+        return found
+
     async def failures(self, project: str, limit: int, cursor: str | None = None) -> Shown:
         """A page of the posts that ended as errors, and why."""
-        await self.get(project)
+        await self.known(project)
         (after,) = decode_cursor(cursor, str) if cursor else ("",)
         rows = await self._database.rows("project_failures", project=project, after=after, room=limit + 1)
         page, following = paged(rows, limit, lambda row: encode_cursor(row[0]))
@@ -60,12 +66,8 @@ class Reader:
         return {"items": items, "next": following}
 
     async def _with_progress(self, rows: Sequence[Row]) -> Sequence[Shown]:
-        names = [row[0] for row in rows]
-        seen = dict(zip(names, await self._ledger.tallies(names), strict=True))
-        # What the ledger has forgotten is long finished, or was never opened: the account knows.
-        forgotten = await look(self._database, [name for name, standing in seen.items() if standing is None])
-        seen |= {truth.project: truth.standing() for truth in forgotten if truth.known}
-        return [_shown(row, standing.progress() if (standing := seen[row[0]]) else None) for row in rows]
+        seen = await self._accountant.reader.read([row[0] for row in rows])
+        return [_shown(row, seen.get(row[0])) for row in rows]
 
 
 def _place(cursor: str) -> tuple[datetime, str]:
@@ -81,9 +83,9 @@ def _shown(row: Row, progress: dict[str, object] | None) -> Shown:
     for name in ("created_at", "finished_at"):
         shown[name] = moment(shown[name]) if shown[name] else None
     seen = progress or NO_PROGRESS
-    cancelled_at, shown["failed_tasks"], shown["simulated"] = row[len(_FIELDS) :]
-    shown["status"] = CANCELLED if cancelled_at else seen["status"] if progress else shown["status"]
+    shown["failed_tasks"], shown["simulated"] = row[len(_FIELDS) :]
+    shown["status"] = seen["status"] if progress else shown["status"]
     shown["progress"] = {name: seen.get(name, 0) for name in ("total", "processed", "errors", "percent")}
-    shown["ended"] = (progress or {}).get("status") == DONE
+    shown["ended"] = shown["status"] in FINAL
     shown["project_id"] = shown["id"]
     return shown

@@ -15,9 +15,9 @@ from headrace_smap.project.export import form_of
 from headrace_smap.project.links import LinkedReader, Links
 from headrace_smap.project.operations import ProjectOperations
 from headrace_smap.project.orders import ProjectOrder, understood
-from headrace_smap.project.reader import CANCELLED
 from headrace_smap.project.recrawls import EVERY_S_MAX, EVERY_S_MIN
 from headrace_smap.project.stream import watch_newest
+from headrace_smap.values import CANCELLED
 
 TOTAL_MAX = 1_000_000_000
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
@@ -111,7 +111,7 @@ def _reading(desk: ProjectOperations, links: Links) -> APIRouter:
         """The results as a file: csv, xlsx or parquet."""
         name = form.lower()
         kind = form_of(name)
-        await desk.reader.get(project)
+        await desk.reader.known(project)
         headers = {"Content-Disposition": f'attachment; filename="{_file_name(project)}.{name}"'}
         return StreamingResponse(kind.pieces(desk.parts.database, project), 200, headers, kind.media_type)
 
@@ -124,23 +124,23 @@ def _steering(desk: ProjectOperations) -> APIRouter:
     @router.post("/projects/{project}/cancel")
     async def cancel(project: ProjectName) -> Any:
         """Stop at what was found by now. What is not analysed yet is let go; nobody is notified."""
-        await desk.reader.get(project)
+        await desk.reader.known(project)
         cancelled = await desk.accountant.cancel(project)
         if cancelled:
             await desk.recrawls.drop(project)
-        shown = await desk.reader.get(project)
-        return {"id": project, "cancelled": cancelled or shown["status"] == CANCELLED, "status": shown["status"]}
+        status = (await desk.reader.known(project))["status"]
+        return {"id": project, "cancelled": status == CANCELLED, "status": status}
 
     @router.post("/projects/{project}/retry")
     async def retry(project: ProjectName, request: Request) -> Any:
         """Try all posts again that ended as errors; how many there are."""
-        await desk.reader.get(project)
+        await desk.reader.known(project)
         return {"id": project, "retried": await desk.retrier.retry(project, seed_of(request))}
 
     @router.post("/projects/{project}/seal")
     async def seal(project: ProjectName, order: SealOrder | None = None) -> Any:
         """Say that nobody will find more posts, for a collector that does not say so itself."""
-        await desk.reader.get(project)
+        await desk.reader.known(project)
         await desk.accountant.seal(project, order.total if order else None)
         return {"id": project, "progress": await desk.accountant.progress(project)}
 

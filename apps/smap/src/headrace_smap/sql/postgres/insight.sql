@@ -124,7 +124,8 @@ SELECT told.name, told.value FROM jsonb_to_recordset(:rows) AS told (name text, 
 ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value;
 
 -- name: report_project
-SELECT kept.project_id, coalesce(project.keywords, '[]'), project.date_range, coalesce(project.status, kept.status),
+SELECT kept.project_id, coalesce(project.keywords, '[]'), project.date_range,
+       CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
        coalesce(kept.final_total, kept.total), coalesce(kept.final_done, kept.done),
        kept.errors, kept.created_at, kept.finished_at
   FROM smap_project AS kept
@@ -189,7 +190,8 @@ SELECT coalesce(nullif(split_part(reason, ':', 1), ''), 'unknown'), count(*), mi
  LIMIT :room;
 
 -- name: report_list
-SELECT kept.project_id, coalesce(project.keywords, '[]'), coalesce(project.status, kept.status),
+SELECT kept.project_id, coalesce(project.keywords, '[]'),
+       CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
        kept.total, kept.done, kept.errors, kept.created_at, kept.finished_at,
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = kept.project_id AND post.simulated)
   FROM smap_project AS kept

@@ -27,7 +27,7 @@ ON CONFLICT (id) DO NOTHING
 SELECT project.id, project.keywords, project.targets, project.date_range,
        CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
        project.created_at, coalesce(account.finished_at, project.finished_at), ordered.name, ordered.posts_max,
-       ordered.parent, account.cancelled_at,
+       ordered.parent,
        (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated)
   FROM projects AS project
@@ -44,7 +44,7 @@ SELECT project.id, project.keywords, project.targets, project.date_range,
 SELECT project.id, project.keywords, project.targets, project.date_range,
        CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
        project.created_at, coalesce(account.finished_at, project.finished_at), ordered.name, ordered.posts_max,
-       ordered.parent, account.cancelled_at,
+       ordered.parent,
        (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated)
   FROM projects AS project

@@ -203,3 +203,19 @@ INSERT INTO smap_project (project_id, deleted_at, announced_at, created_at, move
 VALUES (:project, :now, :now, :now, :now)
     ON CONFLICT (project_id)
     DO UPDATE SET deleted_at = EXCLUDED.deleted_at, announced_at = EXCLUDED.announced_at, settled = 0, failed = 0
+
+-- name: progress_marks
+SELECT project_id, percent, processed FROM smap_shown WHERE project_id = ANY(:projects::text[])
+
+-- name: progress_raise
+-- The higher of what is kept and what is to be shown, each by itself.
+INSERT INTO smap_shown AS kept (project_id, percent, processed)
+SELECT project, percent, processed
+  FROM jsonb_to_recordset(:rows) AS told(project text, percent double precision, processed bigint) ORDER BY project
+    ON CONFLICT (project_id)
+    DO UPDATE SET percent = greatest(kept.percent, EXCLUDED.percent),
+                  processed = greatest(kept.processed, EXCLUDED.processed)
+RETURNING project_id, percent, processed
+
+-- name: progress_forget
+DELETE FROM smap_shown WHERE project_id = :project

@@ -126,8 +126,8 @@ ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value;
 
 -- name: report_project
 SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", project.date_range AS "range [json]",
-       coalesce(project.status, kept.status), coalesce(kept.final_total, kept.total),
-       coalesce(kept.final_done, kept.done), kept.errors, kept.created_at AS "created_at [time]",
+       CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
+       coalesce(kept.final_total, kept.total), coalesce(kept.final_done, kept.done), kept.errors, kept.created_at AS "created_at [time]",
        kept.finished_at AS "finished_at [time]"
   FROM smap_project AS kept
   LEFT JOIN projects AS project ON project.id = kept.project_id
@@ -194,7 +194,8 @@ SELECT coalesce(nullif(CASE WHEN instr(reason, ':') > 0 THEN substr(reason, 1, i
  LIMIT :room;
 
 -- name: report_list
-SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]", coalesce(project.status, kept.status),
+SELECT kept.project_id, coalesce(project.keywords, '[]') AS "keywords [json]",
+       CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
        kept.total, kept.done, kept.errors, kept.created_at AS "created_at [time]", kept.finished_at AS "finished_at [time]",
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = kept.project_id AND post.simulated) AS "simulated [bool]"
   FROM smap_project AS kept

@@ -29,7 +29,7 @@ SELECT project.id, project.keywords AS "keywords [json]", project.targets AS "ta
        CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
        project.created_at AS "created_at [time]",
        coalesce(account.finished_at, project.finished_at) AS "finished_at [time]", ordered.name, ordered.posts_max,
-       ordered.parent, account.cancelled_at AS "cancelled_at [time]",
+       ordered.parent,
        (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated) AS "simulated [bool]"
   FROM projects AS project
@@ -48,7 +48,7 @@ SELECT project.id, project.keywords AS "keywords [json]", project.targets AS "ta
        CASE WHEN account.cancelled_at IS NOT NULL THEN 'CANCELLED' ELSE coalesce(account.status, project.status) END,
        project.created_at AS "created_at [time]",
        coalesce(account.finished_at, project.finished_at) AS "finished_at [time]", ordered.name, ordered.posts_max,
-       ordered.parent, account.cancelled_at AS "cancelled_at [time]",
+       ordered.parent,
        (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = project.id AND task.state = 'failed'),
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = project.id AND post.simulated) AS "simulated [bool]"
   FROM projects AS project

@@ -210,3 +210,18 @@ INSERT INTO smap_project (project_id, deleted_at, announced_at, created_at, move
 VALUES (:project, :now, :now, :now, :now)
     ON CONFLICT (project_id)
     DO UPDATE SET deleted_at = excluded.deleted_at, announced_at = excluded.announced_at, settled = 0, failed = 0
+
+-- name: progress_marks
+SELECT project_id, percent, processed FROM smap_shown WHERE project_id IN (SELECT value FROM json_each(:projects))
+
+-- name: progress_raise
+-- The higher of what is kept and what is to be shown, each by itself.
+INSERT INTO smap_shown AS kept (project_id, percent, processed)
+SELECT value ->> 'project', value ->> 'percent', value ->> 'processed' FROM json_each(:rows) WHERE true
+    ON CONFLICT (project_id)
+    DO UPDATE SET percent = max(kept.percent, EXCLUDED.percent),
+                  processed = max(kept.processed, EXCLUDED.processed)
+RETURNING project_id, percent, processed
+
+-- name: progress_forget
+DELETE FROM smap_shown WHERE project_id = :project

@@ -1,0 +1,7 @@
+-- creates: smap_shown
+-- The most that anybody was shown of a project that is under way: its bar does not run backwards.
+CREATE TABLE IF NOT EXISTS smap_shown (
+    project_id text PRIMARY KEY,
+    percent    double precision NOT NULL,
+    processed  bigint NOT NULL
+);
