@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headrace.ports import Delivery
+from headrace.ports import Delivery, Event
 from headrace_smap import envelope
 from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, Fault, HandledPost, item_of_message, text_of
 from headrace_smap.count.truth import item_name
@@ -40,9 +40,14 @@ def read_batch(deliveries: Sequence[Delivery]) -> PostBatch:
 
 
 def _read(delivery: Delivery) -> HandledPost:
-    event, project = delivery.event, ""
-    suspect = delivery.alone or delivery.deliveries > 1
-    traceparent = event.headers.get("traceparent", "") if event.headers else ""
+    post = post_of(delivery.event)
+    post.deliveries, post.suspect = delivery.deliveries, delivery.alone or delivery.deliveries > 1
+    return post
+
+
+def post_of(event: Event) -> HandledPost:
+    """The post that a message tells of; one that tells of none has a fault, and no project if it names none."""
+    project = ""
     try:
         message = envelope.read(event.body)
         project = message.project
@@ -56,5 +61,5 @@ def _read(delivery: Delivery) -> HandledPost:
         post = HandledPost(project, item_name(path), path, event.body)
         post.told_at, post.crawled_at = message.timestamp, text_of(told.crawled_at, CRAWLED_CHARS_MAX)
         post.keyword = text_of(told.rest.get("keyword"), KEYWORD_CHARS_MAX)
-    post.deliveries, post.suspect, post.traceparent = delivery.deliveries, suspect, traceparent
+    post.traceparent = event.headers.get("traceparent", "") if event.headers else ""
     return post

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_smap.commands import demo, labels, operators, services
+from headrace_smap.commands import demo, labels, letters, operators, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -19,4 +19,5 @@ def register(tree: typer.Typer) -> None:
     services.register(app)
     operators.register(app)
     labels.register(app)
+    letters.register(app)
     tree.add_typer(app)

@@ -13,6 +13,7 @@ from headrace.errors import HeadraceError
 from headrace.services import Service, rest
 from headrace_smap.count.completions import utc_now
 from headrace_smap.count.progress_routes import progress_routes
+from headrace_smap.letters.sweeper import LetterSweeper
 from headrace_smap.parts import SmapParts
 from headrace_smap.project.front import front_routes
 from headrace_smap.project.operations import desk_of
@@ -38,14 +39,15 @@ class ProjectService(Service):
         self._parts = parts
         self.desk = desk_of(parts)
         self.idempotency = self.desk.keys
+        self._letters = LetterSweeper(parts)
 
     async def prepare(self) -> None:
         """The tables are there; whoever is to hear of projects opens its own subscription."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Tell what was committed, crawl again what is due, sweep what was deleted."""
+        """Tell what was committed, crawl again what is due, sweep what was deleted, and letters that are stale."""
         async with asyncio.TaskGroup() as group:
-            for part in (self.desk.relay, self.desk.recrawls, self.desk.deleter):
+            for part in (self.desk.relay, self.desk.recrawls, self.desk.deleter, self._letters):
                 group.create_task(part.run(stop))
             group.create_task(self._tidy(stop))
 

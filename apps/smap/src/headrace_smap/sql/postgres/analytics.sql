@@ -88,3 +88,14 @@ SELECT project_id, minio_path, post_id, platform, text, sentiment, intent, aspec
    AND NOT is_spam AND language <> 'other' AND (NOT :uncertain OR uncertain <> '{}')
  ORDER BY project_id, minio_path
  LIMIT :room;
+
+-- name: letter_posts
+-- How the posts of letters ended by the truth, if they did, and whether their project was deleted.
+SELECT asked.project, asked.item, kept.state,
+       EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = asked.project)
+  FROM jsonb_to_recordset(:rows) AS asked(project text, item text)
+  LEFT JOIN smap_item AS kept ON kept.project_id = asked.project AND kept.item = asked.item
+
+-- name: letter_failed
+-- How many posts are failed, by the truth.
+SELECT coalesce(sum(failed), 0)::bigint FROM smap_project WHERE deleted_at IS NULL
