@@ -80,8 +80,11 @@ async def _is_done(desk: Desk) -> bool:
     return (await desk.progress())[0] == "DONE"
 
 
-async def test_a_module_that_nobody_knows_is_refused_at_the_start(embedded: SmapSettings) -> None:
-    environment = {**embedded.environment, "SMAP_MODULES": "prepare,psychic"}
+@pytest.mark.parametrize(("name", "value"), [("SMAP_MODULES", "prepare,psychic"), ("SMAP_MODELS", "psychic.model")])
+async def test_a_module_or_model_that_is_not_there_is_refused_at_the_start(
+    embedded: SmapSettings, name: str, value: str
+) -> None:
+    environment = {**embedded.environment, name: value}
     async with open_desk(replace(embedded, environment=environment)) as desk:
         with pytest.raises(CallerError, match="psychic"):
             AnalyticsService(desk.parts)

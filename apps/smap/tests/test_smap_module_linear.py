@@ -149,6 +149,16 @@ def test_a_model_that_cannot_be_meant_is_refused(path: Path, tmp_path: Path) -> 
         pipeline(options=both)
     foreign = replace(read(path), labels=("angry", "calm", "glad"))
     write(tmp_path / "foreign.model", foreign)
+    with pytest.raises(CallerError, match="labels that no module gives: angry"):
+        adopted(tmp_path / "foreign.model")
+    write(tmp_path / "foreign.model", replace(foreign, module="aspects", labels=("battery", "price", "smell")))
+    with pytest.raises(CallerError, match="labels that no module gives: smell") as refused:
+        adopted(tmp_path / "foreign.model")
+    assert "SMAP_ASPECTS" in refused.value.hint
+    (tmp_path / "aspects.txt").write_text("smell: mùi hôi\n", "utf-8")
+    told = {"SMAP_MODELS": str(tmp_path / "foreign.model"), "SMAP_ASPECTS": str(tmp_path / "aspects.txt")}
+    assert pipeline(options=ModuleOptions.read(told)).modules
+    write(tmp_path / "foreign.model", replace(foreign, module="spam"))
     with pytest.raises(CallerError, match="labels that no module gives"):
         adopted(tmp_path / "foreign.model")
 

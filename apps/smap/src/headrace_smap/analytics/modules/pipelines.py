@@ -147,7 +147,7 @@ def _learned(options: ModuleOptions, names: Sequence[str]) -> Callable[[Module |
     # numpy takes longer to load than all word lists.
     from headrace_smap.analytics.modules.linear.learned_module import LearnedModule, models_in
 
-    models = models_in(options.models, names)
+    models = models_in(options, names)
 
     def with_model(module: Module | BatchModule) -> Module | BatchModule:
         if module.name not in models:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headrace.errors import CallerError
-from headrace_smap.analytics.modules.aspects import ASPECTS
+from headrace_smap.analytics.modules.aspects import ASPECTS, known_aspects
 from headrace_smap.analytics.modules.drafts import (
     NEGATIVE,
     NEUTRAL,
@@ -26,6 +26,7 @@ from headrace_smap.analytics.modules.intent import INTENT, INTENTS
 from headrace_smap.analytics.modules.linear.classifier import MARGIN_MIN, LinearModel, judged, judged_many, logits
 from headrace_smap.analytics.modules.linear.model_file import read
 from headrace_smap.analytics.modules.linear.ngrams import Floats, comparable, ngrams
+from headrace_smap.analytics.modules.pipelines import ModuleOptions
 from headrace_smap.analytics.modules.sentiment.module import LABEL_FROM, SENTIMENT
 
 SETTING = "SMAP_MODELS"
@@ -36,17 +37,19 @@ LABELS: dict[str, tuple[str, ...] | None] = {SENTIMENT: SENTIMENTS, INTENT: INTE
 """The labels of each module that can learn; None: any number of them may hold, and lists may bring more."""
 
 
-def models_in(paths: Sequence[str], modules: Sequence[str]) -> dict[str, LinearModel]:
-    """The models of these files by their module, each of which is one of `modules`."""
+def models_in(options: ModuleOptions, modules: Sequence[str]) -> dict[str, LinearModel]:
+    """The models that the options name by their module, each of which is one of `modules`."""
     found: dict[str, LinearModel] = {}
-    for path in paths:
+    for path in options.models:
         try:
             model = read(Path(path))
         except CallerError as error:
             raise CallerError(f"{SETTING}: {error}", error.hint) from error
         known = LABELS.get(model.module, ())
-        if model.module not in LABELS or (known is not None and not set(model.labels) <= set(known)):
-            raise CallerError(f"{SETTING}: {path} has labels that no module gives", "train it with this version")
+        strange = set(model.labels) - set(known_aspects(options) if known is None else known)
+        if strange:
+            hint = "train it with this version, and with the same SMAP_ASPECTS"
+            raise CallerError(f"{SETTING}: {path} has labels that no module gives: {', '.join(sorted(strange))}", hint)
         if model.module not in modules:
             raise CallerError(f"{SETTING}: {path} is of {model.module}, which SMAP_MODULES leaves out", "name both")
         if found.setdefault(model.module, model) is not model:
