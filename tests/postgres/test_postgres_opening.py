@@ -32,6 +32,15 @@ async def test_an_empty_database_becomes_a_store(empty_url: str) -> None:
     assert await schema.versions(empty_url) == SchemaVersions(schema.newest(), schema.newest())
 
 
+async def test_functions_in_a_schema_that_was_no_store_are_left_alone(empty_url: str) -> None:
+    """It is made a store by the first command, which nobody expects to take anything away."""
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA headrace")
+        connection.execute("CREATE FUNCTION headrace.mine() RETURNS integer LANGUAGE sql RETURN 7")
+        await (await PostgresStore.open(empty_url)).close()
+        assert connection.execute("SELECT headrace.mine()").fetchone() == (7,)
+
+
 async def test_many_that_migrate_at_once_do_it_once(empty_url: str) -> None:
     applied = await asyncio.gather(*(schema.up(empty_url) for _ in range(6)))
     assert [names for names in applied if names] == [[*(found.title for found in migrations()), "functions"]]

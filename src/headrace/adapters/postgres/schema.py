@@ -33,7 +33,7 @@ async def versions(location: str) -> SchemaVersions:
 
 def text() -> list[tuple[str, str]]:
     """Names and statements of everything, in order, beginning with the place where the numbers are kept."""
-    return [("begin", statements()["migrate_begin"]), *_steps(migrations())]
+    return [("begin", statements()["migrate_begin"]), _drop(), *_steps(migrations())]
 
 
 def newest() -> int:
@@ -92,16 +92,20 @@ def _apply(connection: Connection, url: str) -> list[str]:
         if schema.current:
             return []
         pending = [migration for migration in migrations() if migration.number > schema.found]
-        for _, step in _steps(pending):
+        # What stands in a schema that is no store yet is not ours to drop.
+        for _, step in [*([_drop()] if schema.found else []), *_steps(pending)]:
             connection.execute(step.encode(), prepare=False)
     return [*(migration.title for migration in pending), "functions"]
 
 
+def _drop() -> tuple[str, str]:
+    return "drop_functions", statements()["migrate_drop_functions"]
+
+
 def _steps(pending: Iterable[Migration]) -> list[tuple[str, str]]:
-    """Names and statements that bring a store up, under the lock."""
+    """Names and statements that bring a store without functions up, under the lock."""
     note = statements()["migrate_note"]
     return [
-        ("drop_functions", statements()["migrate_drop_functions"]),
         *((migration.title, f"{migration.text}{note % (migration.number, migration.name)}") for migration in pending),
         *((f"functions_{name}", made) for name, made in functions()),
         ("note_functions", statements()["migrate_note_functions"] % functions_digest()),
