@@ -18,8 +18,9 @@ from headrace.ports import Delivery, Event
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
-from headrace_smap.insight.channels import channels
+from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
 from headrace_smap.insight.notices import ATTEMPTS_MAX, Notice, Notifier
+from headrace_smap.receivers import ReceiverBook
 from headrace_smap.settings import SmapSettings
 from headrace_smap.values import DONE, Standing
 
@@ -52,7 +53,9 @@ def hook() -> Iterator[Receiver]:
 
 
 def notifier(database: Database, **environment: str) -> Notifier:
-    return Notifier(database, channels(environment, database), Teller())
+    settings = NotificationSettings.read(environment)
+    book = ReceiverBook(database, default_receivers(settings))
+    return Notifier(database, channels(settings, database), book, Teller())
 
 
 def by_webhook(database: Database, hook: Receiver) -> Notifier:
@@ -68,12 +71,12 @@ def completed(body: bytes) -> Delivery:
 
 
 async def make_due(database: Database, project: str, channel: str) -> None:
-    past = datetime.now(UTC) - timedelta(hours=1)
-    await database.rows("notice_failed", project=project, channel=channel, state="waiting", due=past, error="")
+    past, notice = datetime.now(UTC) - timedelta(hours=1), envelope.derived_id("notice", project, channel)
+    await database.rows("notice_failed", notice=notice, state="waiting", due=past, error="")
 
 
 async def states(database: Database, project: str) -> list[tuple[str, str, int]]:
-    return [(row[0], row[2], row[3]) for row in await database.rows("notice_list", project=project)]
+    return [(row[0], row[3], row[4]) for row in await database.rows("notice_list", project=project)]
 
 
 async def test_without_settings_it_is_quiet(database: Database) -> None:
@@ -203,7 +206,9 @@ async def test_zalos_refusals_are_told_apart(database: Database, hook: Receiver,
 @pytest.mark.parametrize(
     ("environment", "named"),
     [
-        ({"SMAP_SMTP_URL": "smtp://h"}, "SMAP_MAIL_FROM and SMAP_MAIL_TO"),
+        ({"SMAP_SMTP_URL": "smtp://h"}, "SMAP_MAIL_FROM"),
+        ({"SMAP_MAIL_TO": "c@d"}, "SMAP_SMTP_URL"),
+        ({"SMAP_MAIL_TO": "d", "SMAP_SMTP_URL": "smtp://h"}, "SMAP_MAIL_TO"),
         ({"SMAP_SMTP_URL": "http://h", "SMAP_MAIL_FROM": "a@b", "SMAP_MAIL_TO": "c@d"}, "SMAP_SMTP_URL"),
         ({"SMAP_SMTP_URL": "smtp://h", "SMAP_MAIL_FROM": "me", "SMAP_MAIL_TO": "c@d"}, "SMAP_MAIL_FROM"),
         ({"SMAP_SMTP_URL": "smtp://h:99999", "SMAP_MAIL_FROM": "a@b", "SMAP_MAIL_TO": "c@d"}, "SMAP_SMTP_URL"),
@@ -219,4 +224,4 @@ async def test_half_a_channel_is_refused_by_name(
     embedded.home.mkdir(exist_ok=True)
     async with open_database(embedded.engine_url) as database:
         with pytest.raises(CallerError, match=named):
-            channels(environment, database)
+            notifier(database, **environment)

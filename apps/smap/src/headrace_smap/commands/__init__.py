@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_smap.commands import demo, labels, letters, operators, services
+from headrace_smap.commands import demo, labels, letters, operators, receivers, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -18,6 +18,7 @@ def register(tree: typer.Typer) -> None:
     demo.register(app)
     services.register(app)
     operators.register(app)
+    receivers.register(app)
     labels.register(app)
     letters.register(app)
     tree.add_typer(app)

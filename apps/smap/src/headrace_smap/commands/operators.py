@@ -39,6 +39,9 @@ def create(
         list[str] | None, typer.Option("--target", help="PLATFORM=URL of a page or feed; may be repeated.")
     ] = None,
     posts_max: Annotated[int | None, typer.Option("--posts-max", min=1, help="At most so many posts.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What people call it.")] = None,
+    mail: Annotated[list[str] | None, typer.Option("--mail", help="Who is told by mail; may be repeated.")] = None,
+    zalo: Annotated[list[str] | None, typer.Option("--zalo", help="Who is told by Zalo; may be repeated.")] = None,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Made-up posts will do; the services have SMAP_SIMULATED=1.")
     ] = False,
@@ -54,15 +57,17 @@ def create(
 
         asked: dict[str, Any] = {"keywords": keywords, "date_range": days.split("..")}
         asked["targets"] = [_target(text) for text in target or ()]
-        if posts_max is not None:
-            asked["posts_max"] = posts_max
+        asked |= {key: value for key, value in (("posts_max", posts_max), ("name", name)) if value is not None}
+        told = {kind: given for kind, given in (("mail", mail), ("zalo", zalo)) if given}
+        asked["receivers"] = told or None
         wishes = replace(desk.wishes, simulated=desk.wishes.simulated or simulated)
         project = f"proj_{uuid_utils.uuid7()}"
         try:
-            order = understood(ProjectOrder.model_validate(asked), wishes)
+            given = ProjectOrder.model_validate(asked)
+            order = understood(given, wishes)
         except ValidationError as wrong:
-            raise CallerError("; ".join(map(_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
-        await desk.creator.create(project, order)
+            raise CallerError("; ".join(map(fault_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
+        await desk.creator.create(project, order, given.receivers)
         await desk.relay.relay()
         return project
 
@@ -70,7 +75,7 @@ def create(
     session.answer({"project_id": project}, lambda console: console.print(project))
 
 
-def _words(fault: Mapping[str, Any]) -> str:
+def fault_words(fault: Mapping[str, Any]) -> str:
     """A fault of an order: where it is, if that is known, and what it is."""
     where, what = ".".join(map(str, fault["loc"])), str(fault["msg"]).removeprefix("Value error, ")
     return f"{where}: {what}" if where else what

@@ -6,12 +6,14 @@ import asyncio
 import smtplib
 import ssl
 from email.message import EmailMessage
-from email.utils import formatdate, getaddresses
+from email.utils import formatdate
 from urllib.parse import unquote, urlsplit
 
 from headrace.errors import CallerError
 from headrace_smap.insight import words
+from headrace_smap.insight.channels import addresses_of
 from headrace_smap.insight.notices import Notice, NoticeRefused
+from headrace_smap.receivers import Receiver
 
 SCHEMES = ("smtp", "smtps", "smtp+tls")
 TIMEOUT_S = 30.0
@@ -20,9 +22,8 @@ TIMEOUT_S = 30.0
 class MailChannel:
     name = "mail"
 
-    def __init__(self, url: str, sender: str, receivers: str) -> None:
-        self._sender = _addresses("SMAP_MAIL_FROM", sender)[0]
-        self._receivers = _addresses("SMAP_MAIL_TO", receivers)
+    def __init__(self, url: str, sender: str) -> None:
+        self._sender = addresses_of("SMAP_MAIL_FROM", sender)[0]
         try:
             self._place = urlsplit(url)
             wrong = self._place.scheme not in SCHEMES or not self._place.hostname or self._place.port == 0
@@ -31,18 +32,18 @@ class MailChannel:
         if wrong:
             raise CallerError("SMAP_SMTP_URL does not name a mail server", "smtp://user:password@host:port")
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notice, receiver: Receiver) -> None:
         try:
-            await asyncio.to_thread(self._deliver, self._letter(notice))
+            await asyncio.to_thread(self._deliver, self._letter(notice, receiver))
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
             if _is_final(error):
                 raise NoticeRefused(str(error)) from None
             raise
 
-    def _letter(self, notice: Notice) -> EmailMessage:
+    def _letter(self, notice: Notice, receiver: Receiver) -> EmailMessage:
         letter = EmailMessage()
         letter["Subject"] = words.subject(notice)
-        letter["From"], letter["To"] = self._sender, ", ".join(self._receivers)
+        letter["From"], letter["To"] = self._sender, ", ".join(receiver.addresses)
         letter["Date"] = formatdate()
         letter["Message-ID"] = f"<{notice.id}@{self._sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
@@ -62,13 +63,6 @@ class MailChannel:
             if place.username:
                 client.login(unquote(place.username), unquote(place.password or ""))
             client.send_message(letter)
-
-
-def _addresses(name: str, text: str) -> list[str]:
-    found = [address for _, address in getaddresses([text]) if "@" in address]
-    if not found:
-        raise CallerError(f"{name} names no address")
-    return found
 
 
 def _is_final(error: smtplib.SMTPException) -> bool:

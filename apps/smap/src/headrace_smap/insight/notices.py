@@ -23,6 +23,7 @@ from headrace.services import Backoff, rest
 from headrace_smap import envelope
 from headrace_smap.database import Database
 from headrace_smap.envelope import Malformed
+from headrace_smap.receivers import Receiver, ReceiverBook
 
 HOLD_S = 120.0
 SEND_S_MAX = 60.0
@@ -79,9 +80,10 @@ class Notice:
 class DueNotice(NamedTuple):
     """A notice that was claimed. `counts`: what the announcement said, if it did."""
 
+    notice_id: str
     project: str
     channel: str
-    notice_id: str
+    receiver: str
     attempts: int
     counts: Mapping[str, int] | None
 
@@ -89,7 +91,7 @@ class DueNotice(NamedTuple):
 class Channel(Protocol):
     name: str
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notice, receiver: Receiver) -> None:
         """Hand it over. `NoticeRefused`: for good; any other exception: later."""
 
 
@@ -103,8 +105,10 @@ class Teller(Protocol):
 class Notifier:
     """Writes notices and sends them. Any number may run."""
 
-    def __init__(self, database: Database, channels: Sequence[Channel], teller: Teller) -> None:
-        self._database, self._teller = database, teller
+    def __init__(
+        self, database: Database, channels: Sequence[Channel], receivers: ReceiverBook, teller: Teller
+    ) -> None:
+        self._database, self._receivers, self._teller = database, receivers, teller
         self._channels = {channel.name: channel for channel in channels}
         self._news = asyncio.Event()
 
@@ -121,8 +125,8 @@ class Notifier:
     async def add(self, project: str, counts: Mapping[str, int] | None = None) -> None:
         """The notices of a project whose end was announced; those that were written before stay as they are."""
         rows = [
-            {"channel": name, "notice_id": envelope.derived_id("notice", project, name), "counts": counts}
-            for name in self._channels
+            {"channel": to.channel, "receiver": to.name, "notice_id": _notice_id(project, to), "counts": counts}
+            for to in await self._receivers.of(project)
         ]
         if rows:
             await self._database.rows("notice_add", project=project, rows=rows, now=_now())
@@ -144,8 +148,6 @@ class Notifier:
 
     async def send_due(self) -> int:
         """Send one batch of due notices; how many were tried."""
-        if not self._channels:
-            return 0
         now = _now()
         until = now + timedelta(seconds=HOLD_S)
         due = await self._database.rows("notice_claim", now=now, until=until, room=ROOM)
@@ -153,22 +155,41 @@ class Notifier:
         return len(due)
 
     async def _send(self, due: DueNotice) -> None:
-        project, channel, notice_id, attempts, told = due
-        values = {"project": project, "channel": channel}
         try:
-            notice = await self._teller.notice(project, notice_id, told)
-            if notice is not None and channel in self._channels:
+            notice = await self._teller.notice(due.project, due.notice_id, due.counts)
+            if notice is not None:
+                channel, receiver = await self._way(due)
                 async with asyncio.timeout(SEND_S_MAX):
-                    await self._channels[channel].send(notice)
+                    await channel.send(notice, receiver)
         except Exception as error:
-            final = isinstance(error, NoticeRefused) or attempts >= ATTEMPTS_MAX
-            state = "given up" if final else "waiting"
-            later = _now() + timedelta(seconds=PAUSES.pause_s(attempts + 1))
-            reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]
-            log.warning("notice.failed", project=project, channel=channel, attempts=attempts, state=state, error=reason)
-            await self._database.rows("notice_failed", **values, state=state, due=later, error=reason)
+            await self._failed(due, error)
             return
-        await self._database.rows("notice_sent", **values, now=_now())
+        await self._database.rows("notice_sent", notice=due.notice_id, now=_now())
+
+    async def _way(self, due: DueNotice) -> tuple[Channel, Receiver]:
+        """How to reach whom it is for, as the project and the settings say by now."""
+        named = await self._receivers.of(due.project)
+        receiver = next((each for each in named if (each.channel, each.name) == (due.channel, due.receiver)), None)
+        if receiver is None:
+            raise NoticeRefused("nobody wants it there any more")
+        if due.channel not in self._channels:
+            raise NoticeRefused(f"no {due.channel} can be sent: SMAP_SMTP_URL is not set")
+        return self._channels[due.channel], receiver
+
+    async def _failed(self, due: DueNotice, error: Exception) -> None:
+        final = isinstance(error, NoticeRefused) or due.attempts >= ATTEMPTS_MAX
+        state = "given up" if final else "waiting"
+        later = _now() + timedelta(seconds=PAUSES.pause_s(due.attempts + 1))
+        reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS_MAX]
+        about = {"project": due.project, "channel": due.channel, "attempts": due.attempts}
+        log.warning("notice.failed", **about, state=state, error=reason)
+        await self._database.rows("notice_failed", notice=due.notice_id, state=state, due=later, error=reason)
+
+
+def _notice_id(project: str, receiver: Receiver) -> str:
+    """The same for the same receiver, whenever it is told."""
+    name = (receiver.name,) if receiver.name else ()
+    return envelope.derived_id("notice", project, receiver.channel, *name)
 
 
 def _counts(payload: Mapping[str, Any]) -> dict[str, int] | None:

@@ -46,7 +46,7 @@ def report_routes(parts: SmapParts) -> list[APIRouter]:
     @data.get("/projects/{project}/notices")
     async def notices(project: ProjectName) -> dict[str, Any]:
         """Who was told that the project is finished."""
-        names = ("channel", "notice_id", "state", "attempts", "error", "sent_at")
+        names = ("channel", "receiver", "notice_id", "state", "attempts", "error", "sent_at")
         rows = await parts.database.rows("notice_list", project=project)
         if not rows and not (await look(parts.database, [project]))[0].known:
             raise NotFound(f"there is no project {project}")

@@ -12,10 +12,11 @@ from headrace.services import Service
 from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregates import Aggregator
-from headrace_smap.insight.channels import NotificationSettings, channels
+from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
 from headrace_smap.insight.notices import Notice, Notifier
 from headrace_smap.insight.summaries import summary_of
 from headrace_smap.parts import SmapParts
+from headrace_smap.receivers import ReceiverBook
 from headrace_smap.settings import PLACE
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ class InsightService(Service):
 
     def __init__(self, parts: SmapParts) -> None:
         self._parts = parts
-        environment = parts.settings.environment
-        self._public_url = NotificationSettings.read(environment).public_url.rstrip("/")
-        self.notifier = Notifier(parts.database, channels(environment, parts.database), self)
+        settings = NotificationSettings.read(parts.settings.environment)
+        self._public_url = settings.public_url.rstrip("/")
+        book = ReceiverBook(parts.database, default_receivers(settings))
+        self.notifier = Notifier(parts.database, channels(settings, parts.database), book, self)
         results = Subscription(INSIGHT_QUEUE, (ANALYSIS_FINISHED,))
         ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))
         aggregator = Aggregator(parts.database)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import httpx
 from standardwebhooks.webhooks import Webhook
 
-from headrace.errors import CallerError
+from headrace_smap.collector.crawlers.addresses import checked_place
+from headrace_smap.collector.tasks import CrawlFailed, CrawlLater
 from headrace_smap.envelope import JOB_COMPLETED
 from headrace_smap.insight.notices import Notice, NoticeRefused
-from headrace_smap.insight.words import is_web_address
+from headrace_smap.receivers import Receiver
 
 TIMEOUT_S = 20.0
 GONE = 410
@@ -20,17 +21,13 @@ GONE = 410
 class WebhookChannel:
     name = "webhook"
 
-    def __init__(self, url: str, secret: str) -> None:
-        if not is_web_address(url):
-            raise CallerError("SMAP_WEBHOOK_URL is no http(s) URL")
-        try:
-            self._signer = Webhook(secret)
-        except Exception:
-            # Whatever the library says of it, the text of a secret stays out of messages.
-            raise CallerError("SMAP_WEBHOOK_SECRET is not whsec_ and a Base64 text") from None
-        self._url = url
+    def __init__(self, private: bool) -> None:
+        self._private = private
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notice, receiver: Receiver) -> None:
+        (url,) = receiver.addresses
+        if receiver.name:
+            await self._check(url)
         now = datetime.now(UTC)
         data = {"project_id": notice.project, **notice.counts, "report_url": notice.report_url, **_more(notice)}
         body = json.dumps({"type": JOB_COMPLETED, "timestamp": now.isoformat(), "data": data}, ensure_ascii=False)
@@ -38,14 +35,23 @@ class WebhookChannel:
             "content-type": "application/json",
             "webhook-id": notice.id,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": self._signer.sign(notice.id, now, body),
+            "webhook-signature": Webhook(receiver.secret).sign(notice.id, now, body),
         }
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
-            answer = await client.post(self._url, content=body.encode(), headers=headers)
+            answer = await client.post(url, content=body.encode(), headers=headers)
         if answer.status_code == GONE:
             raise NoticeRefused("the receiver answers 410: it wants no more")
         if not answer.is_success:
             raise ConnectionError(f"the receiver answers {answer.status_code}")
+
+    async def _check(self, url: str) -> None:
+        """Whoever orders a project must not reach through us what only we can reach."""
+        try:
+            await checked_place(url, self._private)
+        except CrawlFailed:
+            raise NoticeRefused("the webhook leads to no public address (SMAP_WEBHOOK_PRIVATE=1 allows it)") from None
+        except CrawlLater:
+            raise ConnectionError("the host of the webhook cannot be resolved") from None
 
 
 def _more(notice: Notice) -> dict[str, object]:

@@ -25,6 +25,7 @@ from headrace_smap.database import Step
 from headrace_smap.envelope import project_created
 from headrace_smap.parts import SmapParts
 from headrace_smap.project.orders import AcceptedOrder
+from headrace_smap.receivers import Receivers
 from headrace_smap.values import INITIALIZING
 
 # The order under this id is this one: otherwise neither rows nor event may be written.
@@ -39,9 +40,11 @@ class Creator:
     def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
         self._parts, self._now = parts, now
 
-    async def create(self, project: str, order: AcceptedOrder) -> None:
+    async def create(self, project: str, order: AcceptedOrder, receivers: Receivers | None = None) -> None:
         """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
         steps, events = self._steps(project, order), self._events(project, order)
+        if receivers is not None:
+            steps.append(("receivers_set", {"project": project, "receivers": receivers.stored()}))
         try:
             await self._parts.database.commit(*steps, events=events, insist=STANDS)
         except Conflict:
@@ -52,6 +55,7 @@ class Creator:
         """Make the project of a due time; again, whatever day it is by then, the first order stands. Nothing if it or
         its parent was deleted."""
         steps, events = self._steps(project, order), self._events(project, order)
+        steps.append(("receivers_inherit", {"project": project, "parent": order.parent}))
         try:
             await self._parts.database.commit(*steps, events=events, insist=STANDS)
         except Conflict:

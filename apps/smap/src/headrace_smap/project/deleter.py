@@ -113,8 +113,15 @@ class Deleter:
                 ("deletion_renew", {**self._mine(project), **held(self._now(), HOLD_S)}),
             )
         await self._remove_strays(project)
-        names = ("crawl_forget", "crawl_forget_found", "aggregate_forget", "aggregate_forget_seen", "notice_forget")
-        own = ("deletion_attempts", "deletion_retries", "deletion_order", "deletion_project")
+        names = ("crawl_forget", "crawl_forget_found", "aggregate_forget", "aggregate_forget_seen")
+        own = (
+            "notice_forget",
+            "receivers_forget",
+            "deletion_attempts",
+            "deletion_retries",
+            "deletion_order",
+            "deletion_project",
+        )
         await self._database.transact(*((name, whose) for name in (*names, *own)))
         await self._unschedule(project)
         for key in (project, retry_key(project)):

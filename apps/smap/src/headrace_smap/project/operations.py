@@ -17,6 +17,7 @@ from headrace_smap.project.deleter import Deleter
 from headrace_smap.project.reader import Reader
 from headrace_smap.project.recrawls import Recrawls
 from headrace_smap.project.retrier import Retrier
+from headrace_smap.receivers import ReceiverBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class ProjectOperations:
     recrawls: Recrawls
     deleter: Deleter
     keys: RequestKeys
+    receivers: ReceiverBook
 
 
 def desk_of(parts: SmapParts, now: Callable[[], datetime] = utc_now, hold_s: float = HOLD_S) -> ProjectOperations:
@@ -50,4 +52,5 @@ def desk_of(parts: SmapParts, now: Callable[[], datetime] = utc_now, hold_s: flo
         recrawls=Recrawls(parts, creator, now),
         deleter=Deleter(parts, accountant, now),
         keys=RequestKeys(parts.engine, now),
+        receivers=ReceiverBook(parts.database),
     )

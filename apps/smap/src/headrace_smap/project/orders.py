@@ -24,6 +24,7 @@ from headrace_smap.collector.task_plan import (
     split,
 )
 from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
+from headrace_smap.receivers import Receivers
 
 NAME_CHARS_MAX = 200
 PROJECT_CHARS_MAX = 100
@@ -76,6 +77,7 @@ class ProjectOrder(BaseModel):
     date_range: tuple[Day, Day] | None = None
     name: Annotated[str, Field(max_length=NAME_CHARS_MAX)] | None = None
     posts_max: Annotated[int, Field(ge=1, le=POSTS_MAX)] | None = None
+    receivers: Receivers | None = None
     id: Annotated[str, Field(pattern=_PROJECT)] | None = Field(None, validation_alias=AliasChoices("id", "project_id"))
 
     @model_validator(mode="before")

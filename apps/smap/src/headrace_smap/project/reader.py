@@ -13,6 +13,7 @@ from headrace_smap.count.progress_reader import Progress
 from headrace_smap.database import Row
 from headrace_smap.envelope import moment
 from headrace_smap.parts import SmapParts
+from headrace_smap.receivers import ReceiverBook
 from headrace_smap.values import CANCELLED, FINAL, NO_PROGRESS, STATUSES
 
 SHOWN_STATUSES = (*STATUSES, CANCELLED)
@@ -27,7 +28,7 @@ class Reader:
 
     def __init__(self, parts: SmapParts, accountant: Accountant) -> None:
         self._database, self._accountant = parts.database, accountant
-        self._timezone = parts.settings.timezone.key
+        self._timezone, self._receivers = parts.settings.timezone.key, ReceiverBook(parts.database)
 
     async def get(self, project: str) -> Shown:
         """One project with its progress; `NotFound` if there is none."""
@@ -36,7 +37,8 @@ class Reader:
             raise NotFound(f"there is no project {project}")
         shown = _shown(rows[0], await self._accountant.progress(project))
         # That of days, as in date_range: times are in UTC and say so.
-        return {**shown, "timezone": self._timezone}
+        own = await self._receivers.own(project)
+        return {**shown, "timezone": self._timezone, "receivers": own.shown() if own else None}
 
     async def list(self, limit: int, cursor: str | None = None, status: str | None = None) -> Shown:
         """A page of projects, newest first, and the cursor of the next."""

@@ -17,6 +17,7 @@ from headrace_smap.project.operations import ProjectOperations
 from headrace_smap.project.orders import ProjectOrder, understood
 from headrace_smap.project.recrawls import EVERY_S_MAX, EVERY_S_MIN
 from headrace_smap.project.stream import watch_newest
+from headrace_smap.receivers import Receivers
 from headrace_smap.values import CANCELLED
 
 TOTAL_MAX = 1_000_000_000
@@ -54,6 +55,14 @@ class SealOrder(BaseModel):
     total: Annotated[int, Field(ge=0, le=TOTAL_MAX)] | None = None
 
 
+class ProjectChanges(BaseModel):
+    """What can be changed of a project that there is."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    receivers: Receivers | None
+
+
 def project_routes(desk: ProjectOperations) -> list[APIRouter]:
     """All routes but progress and pages."""
     links = Links(desk.parts.settings.report_url)
@@ -68,9 +77,17 @@ def _making(desk: ProjectOperations, links: Links) -> APIRouter:
         """Order a project. With an Idempotency-Key the same request again is the same project."""
         wanted = understood(order, desk.wishes)
         project = order.id or f"proj_{seed_of(request)}"
-        await desk.creator.create(project, wanted)
+        await desk.creator.create(project, wanted, order.receivers)
         made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload()}
+        made["receivers"] = order.receivers.shown() if order.receivers else None
         return JSONResponse({**made, "links": links.of(project)}, 201, {"Location": f"/projects/{project}"})
+
+    @router.patch("/projects/{project}")
+    async def change(project: ProjectName, changes: ProjectChanges) -> Any:
+        """Say who is told of a project from now on; null: those of the settings."""
+        await desk.reader.get(project)
+        await desk.receivers.set(project, changes.receivers)
+        return await LinkedReader(desk, links).get(project)
 
     @router.delete("/projects/{project}", status_code=204)
     async def delete(project: ProjectName) -> Response:

@@ -61,18 +61,18 @@ SELECT day, platform, keyword, sentiment, posts, risky, nullif(engagement, 0), i
  ORDER BY day, platform, keyword, sentiment;
 
 -- name: notice_add
--- One notice per project and channel, for ever.
-INSERT INTO smap_notice (project_id, channel, notice_id, counts, due_at, created_at)
-SELECT :project, told.channel, told.notice_id, told.counts, :now, :now
-  FROM jsonb_to_recordset(:rows) AS told (channel text, notice_id text, counts jsonb)
-ON CONFLICT (project_id, channel) DO NOTHING;
+-- One notice per project and receiver, for ever.
+INSERT INTO smap_notice (project_id, channel, receiver, notice_id, counts, due_at, created_at)
+SELECT :project, told.channel, told.receiver, told.notice_id, told.counts, :now, :now
+  FROM jsonb_to_recordset(:rows) AS told (channel text, receiver text, notice_id text, counts jsonb)
+ON CONFLICT (notice_id) DO NOTHING;
 
 -- name: notice_claim
 -- Due notices are held until `until`; one whose sender vanished is due again then. While a project that we know goes on,
 -- nothing of it is due: somebody has announced its end too early. One that was cancelled or deleted has no end to await.
 UPDATE smap_notice AS notice
    SET due_at = :until, attempts = notice.attempts + 1
-  FROM (SELECT project_id, channel
+  FROM (SELECT notice_id
           FROM smap_notice AS waiting
          WHERE state = 'waiting' AND due_at <= :now
            AND NOT EXISTS (SELECT 1 FROM smap_project AS known
@@ -81,8 +81,8 @@ UPDATE smap_notice AS notice
          ORDER BY due_at
          LIMIT :room
            FOR UPDATE SKIP LOCKED) AS due
- WHERE notice.project_id = due.project_id AND notice.channel = due.channel
-RETURNING notice.project_id, notice.channel, notice.notice_id, notice.attempts, notice.counts;
+ WHERE notice.notice_id = due.notice_id
+RETURNING notice.notice_id, notice.project_id, notice.channel, notice.receiver, notice.attempts, notice.counts;
 
 -- name: notice_counts
 -- What the finish row says, whether there is one, whether nobody is to be told, and what people call the project.
@@ -99,21 +99,38 @@ SELECT sentiment, risk, is_spam, simulated, count(*)
  GROUP BY 1, 2, 3, 4;
 
 -- name: notice_sent
-UPDATE smap_notice SET state = 'sent', sent_at = :now, error = NULL
- WHERE project_id = :project AND channel = :channel;
+UPDATE smap_notice SET state = 'sent', sent_at = :now, error = NULL WHERE notice_id = :notice;
 
 -- name: notice_failed
-UPDATE smap_notice SET state = :state, due_at = :due, error = :error
- WHERE project_id = :project AND channel = :channel AND state = 'waiting';
+UPDATE smap_notice SET state = :state, due_at = :due, error = :error WHERE notice_id = :notice AND state = 'waiting';
 
 -- name: notice_list
-SELECT channel, notice_id, state, attempts, error, sent_at
+SELECT channel, receiver, notice_id, state, attempts, error, sent_at
   FROM smap_notice
  WHERE project_id = :project
- ORDER BY channel;
+ ORDER BY channel, receiver, notice_id;
 
 -- name: notice_forget
 DELETE FROM smap_notice WHERE project_id = :project;
+
+-- name: receivers_get
+SELECT receivers FROM smap_receivers WHERE project_id = :project;
+
+-- name: receivers_set
+INSERT INTO smap_receivers (project_id, receivers)
+SELECT :project, :receivers::jsonb
+ WHERE EXISTS (SELECT 1 FROM projects WHERE id = :project)
+ON CONFLICT (project_id) DO UPDATE SET receivers = EXCLUDED.receivers;
+
+-- name: receivers_inherit
+-- A crawl that a schedule makes tells those of its parent.
+INSERT INTO smap_receivers (project_id, receivers)
+SELECT :project, receivers FROM smap_receivers
+ WHERE project_id = :parent AND EXISTS (SELECT 1 FROM projects WHERE id = :project)
+ON CONFLICT (project_id) DO NOTHING;
+
+-- name: receivers_forget
+DELETE FROM smap_receivers WHERE project_id = :project;
 
 -- name: secret_get
 SELECT value FROM smap_secret WHERE name = :secret;
