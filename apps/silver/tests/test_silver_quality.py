@@ -18,14 +18,18 @@ from headrace_silver.quality.values import (
     MISSING,
     NOTHING,
     PRESENT,
+    REJECTED,
     REVISED,
     WARNED,
     Quality,
+    Rejection,
     ReportSettings,
     SymbolQuality,
 )
-from headrace_silver.report.text import note_text, spans
-from headrace_silver.report.words import ENGLISH
+from headrace_silver.report.document import document
+from headrace_silver.report.page import page
+from headrace_silver.report.text import gaps_text, late_text, note_text, spans
+from headrace_silver.report.words import ENGLISH, TEXTS
 from headrace_silver.stores.silver_store import SilverStore, init_script, open_store
 
 SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, Market("HOSE", EXCHANGES))
@@ -241,3 +245,40 @@ def test_a_fall_to_nothing_is_a_warning(silver_store: SilverStore) -> None:
 def test_a_window_has_bounds(tmp_path: Path, days: int) -> None:
     with pytest.raises(CallerError, match="1 to 2500"):
         assess(open_store(str(tmp_path / "never opened")), NOW, ReportSettings(days=days))
+
+
+def test_each_missing_day_never_came_or_was_rejected_by_a_letter(silver_store: SilverStore, silver_url: str) -> None:
+    days = DAYS[-6:]
+    good = [bar("AAA", days[0].isoformat()), bar("AAA", days[3].isoformat())]
+    put(silver_store, [*good, bar("AAA", days[1].isoformat(), volume=-1), bar("BBB", days[0].isoformat())])
+    # Twice rejected: the last letter counts. In small letters it is the same symbol, refused for that.
+    put(silver_store, [bar("AAA", days[4].isoformat(), close=-1), bar("aaa", f"{days[4]}T00:00:00")])
+    put(silver_store, [bar("AAA", days[3].isoformat(), volume=-1), bar("AAA", "someday", volume=-1)])
+    consume(silver_store)
+    found = assess(silver_store, NOW, ReportSettings(6, STOPPED_AFTER))
+    entry = entry_of(found, "AAA")
+    assert entry.cells == PRESENT + REJECTED + MISSING + PRESENT + REJECTED + MISSING
+    assert (entry.missing, entry.expected, entry.behind) == (4, 6, 2)
+    letters = dict(ask(silver_url, "SELECT rule_id, max(id) FROM task_q_dlq WHERE rule_id <> 'ta_volume' GROUP BY 1"))
+    [(volume,)] = ask(silver_url, "SELECT min(id) FROM task_q_dlq WHERE rule_id = 'ta_volume'")
+    assert entry.rejections == {
+        days[1]: Rejection("ta_volume", volume),
+        days[4]: Rejection("ta_symbol", letters["ta_symbol"]),
+    }
+    assert entry_of(found, "BBB").rejections == {}
+    told = next(each for each in document(found)["symbols"] if each["symbol"] == "AAA")
+    assert told["never_came"] == 2
+    assert told["missing_rejected"][0] == {"day": days[1].isoformat(), "rule": "ta_volume", "letter": volume}
+    assert gaps_text(ENGLISH, entry, found.days, 2) == (
+        f"{days[5]} never came, {days[4]} rejected by ta_symbol, letter {letters['ta_symbol']} and 2 more"
+    )
+
+
+def test_a_symbol_whose_last_bar_was_rejected_is_late_for_that_reason(silver_store: SilverStore) -> None:
+    put(silver_store, [bar("AAA", DAYS[-2].isoformat()), bar("AAA", DAYS[-1].isoformat(), volume=-1)])
+    consume(silver_store)
+    found = assess(silver_store, NOW, ReportSettings(6, STOPPED_AFTER))
+    [late] = found.late
+    assert late_text(ENGLISH, late, found.last_closed).startswith("rejected by ta_volume, letter ")
+    assert "rejected by ta_volume, letter " in str(page(found))
+    assert "bị ta_volume từ chối" in str(page(found, TEXTS.of("vi")))

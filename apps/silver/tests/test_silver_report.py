@@ -141,7 +141,7 @@ def test_every_table_has_a_caption_every_picture_a_label_and_every_link_a_place(
 
 def test_marks_say_their_days(text: str) -> None:
     words = Tags(text).words
-    assert f"{DAYS[-2]} … {DAYS[-1]}: missing (2)" in words
+    assert f"{DAYS[-2]} … {DAYS[-1]}: never came (2)" in words
     assert f"{DAYS[21]}: warned" in words
     assert f"{DAYS[7]}: revised" in words
 

@@ -18,10 +18,12 @@ from headrace.errors import CallerError, SchemaMismatch
 from headrace_silver.market import calendar, price_bands
 from headrace_silver.market.notes import Note
 from headrace_silver.quality.values import (
+    ABSENT,
     DAYS_MAX,
     MISSING,
     NOTHING,
     PRESENT,
+    REJECTED,
     REVISED,
     WARNED,
     ArticleQuality,
@@ -30,10 +32,12 @@ from headrace_silver.quality.values import (
     Copies,
     Quality,
     RejectDay,
+    Rejection,
     ReportSettings,
     Source,
     SymbolQuality,
 )
+from headrace_silver.records.payload_values import date_of
 from headrace_silver.records.rule_checks import VIETNAM
 from headrace_silver.stores.silver_store import FLAG, SilverStore
 
@@ -66,6 +70,7 @@ class SymbolDays:
     ticks: Mapping[str, Sequence[int]]
     breaks: Sequence[BandBreak]
     letters: Mapping[str, Mapping[str, int]]
+    rejections: Mapping[str, Mapping[date, Rejection]]
     band_days: Mapping[str, set[int]] = field(default_factory=dict)
     notes: Sequence[Note] = ()
 
@@ -118,9 +123,7 @@ def _found(
 ) -> SymbolDays:
     window = {"first": days[0], "last": days[-1]}
     revised = _kept(store, "report_revised", window)
-    letters: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for symbol, rule, count in store.rows("report_letters", {"since": since, "most": LETTERS_MAX}):
-        letters[symbol][rule] = count
+    letters, rejections = _letters(store, since)
     breaks, looked_at_all = _breaks(store, days, markets)
     band_days: defaultdict[str, set[int]] = defaultdict(set)
     for entry in breaks:
@@ -135,9 +138,28 @@ def _found(
         ticks=dict(store.rows("report_ticks", {**window, "steps": _steps(known, markets)})),
         breaks=breaks,
         letters=letters,
+        rejections=rejections,
         band_days=band_days,
         notes=notes,
     )
+
+
+def _letters(
+    store: SilverStore, since: datetime
+) -> tuple[Mapping[str, Mapping[str, int]], Mapping[str, Mapping[date, Rejection]]]:
+    """Of each symbol how many bars each rule refused, and the last refusal of each day."""
+    letters: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rejections: defaultdict[str, dict[date, Rejection]] = defaultdict(dict)
+    for symbol, rule, said, count, letter in store.rows("report_letters", {"since": since, "most": LETTERS_MAX}):
+        letters[symbol][rule] += count
+        day = date_of(said)
+        if day is None:
+            continue
+        # A symbol in small letters is a bar of this symbol that its rule refused.
+        days = rejections[symbol.strip().upper()]
+        if day not in days or days[day].letter < letter:
+            days[day] = Rejection(rule, letter)
+    return letters, rejections
 
 
 def _kept(store: SilverStore, statement: str, values: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
@@ -184,13 +206,15 @@ def _symbol_quality(known: Known, found: SymbolDays, days: Sequence[date], setti
     warned = bands if len(ticks) * 2 > len(present) else bands | ticks
     stopped = known.behind > settings.stopped_after
     until = known.last_day if stopped else days[-1]
+    refused = found.rejections.get(symbol, {})
     cells = []
     for day in days:
         offset = (day - days[0]).days
         if offset in present:
             cells.append(WARNED if offset in warned else REVISED if offset in revised else PRESENT)
         else:
-            cells.append(MISSING if known.first_day <= day <= until else NOTHING)
+            absent = REJECTED if day in refused else MISSING
+            cells.append(absent if known.first_day <= day <= until else NOTHING)
     return SymbolQuality(
         symbol=symbol,
         exchange=settings.market.exchange(symbol),
@@ -202,8 +226,9 @@ def _symbol_quality(known: Known, found: SymbolDays, days: Sequence[date], setti
         revisions=found.revisions.get(symbol, 0),
         band_days=len(bands),
         tick_days=len(ticks),
-        closed_days=len(present) - sum(cell not in (MISSING, NOTHING) for cell in cells),
+        closed_days=len(present) - sum(cell not in (*ABSENT, NOTHING) for cell in cells),
         rejected=found.letters.get(symbol, {}),
+        rejections={day: refused[day] for day, cell in zip(days, cells, strict=True) if cell == REJECTED},
     )
 
 
@@ -244,8 +269,8 @@ def _calendar_notes(symbols: Sequence[SymbolQuality], found: SymbolDays, days: S
     empty = [
         day
         for place, day in enumerate(days)
-        if any(entry.cells[place] == MISSING for entry in symbols)
-        and all(entry.cells[place] in (MISSING, NOTHING) for entry in symbols)
+        if any(entry.cells[place] in ABSENT for entry in symbols)
+        and all(entry.cells[place] in (*ABSENT, NOTHING) for entry in symbols)
     ]
     if empty:
         notes.append(Note("empty", {"days": tuple(empty)}))

@@ -15,8 +15,16 @@ from headrace_silver.market.notes import Note
 from headrace_silver.market.price_bands import Market
 
 # Nothing was expected (before the first bar, after the last one of a symbol that stopped), or what the day has.
-NOTHING, PRESENT, MISSING, REVISED, WARNED = " ", "p", "m", "r", "w"
-CELL_WORDS = {PRESENT: "present", MISSING: "missing", REVISED: "revised", WARNED: "warned"}
+NOTHING, PRESENT, MISSING, REJECTED, REVISED, WARNED = " ", "p", "m", "x", "r", "w"
+# A day without a bar: none ever came, or what came was rejected.
+ABSENT = MISSING + REJECTED
+CELL_WORDS = {
+    PRESENT: "present",
+    MISSING: "missing",
+    REJECTED: "missing, rejected",
+    REVISED: "revised",
+    WARNED: "warned",
+}
 
 DAYS, DAYS_MAX = 250, 2_500
 STOPPED_AFTER = 20
@@ -31,9 +39,20 @@ class ReportSettings:
     market: Market = field(default_factory=Market)
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a day has no bar: the rule (or reason) that refused it last, and the letter."""
+
+    rule: str
+    letter: int
+
+
 @dataclass(slots=True)
 class SymbolQuality:
-    """One symbol. `behind` counts the closed trading days after its last bar, `cells` has a letter per trading day."""
+    """One symbol. `behind` counts the closed trading days after its last bar, `cells` has a letter per trading day.
+
+    `rejections` has the days without a bar of which a letter tells why; for any other none ever came.
+    """
 
     symbol: str
     exchange: str
@@ -47,6 +66,7 @@ class SymbolQuality:
     tick_days: int = 0
     closed_days: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)
+    rejections: Mapping[date, Rejection] = field(default_factory=dict)
 
     @property
     def late(self) -> bool:
@@ -58,7 +78,7 @@ class SymbolQuality:
 
     @property
     def missing(self) -> int:
-        return self.cells.count(MISSING)
+        return self.cells.count(MISSING) + self.cells.count(REJECTED)
 
     @property
     def present(self) -> int:

@@ -47,6 +47,10 @@ def _symbol(entry: SymbolQuality, quality: Quality) -> dict[str, Any]:
         "expected": entry.expected,
         "present": entry.present,
         "missing": [[first.isoformat(), last.isoformat()] for first, last in spans(entry.cells, quality.days)],
+        "never_came": entry.missing - len(entry.rejections),
+        "missing_rejected": [
+            {"day": day.isoformat(), "rule": why.rule, "letter": why.letter} for day, why in entry.rejections.items()
+        ],
         "completeness": entry.completeness,
         "validity": entry.validity,
         "rejected": dict(entry.rejected),

@@ -35,13 +35,14 @@ from headrace.pages import (
     terms,
     tiles,
 )
-from headrace_silver.quality.values import MISSING, PRESENT, REVISED, WARNED, Quality, SymbolQuality
+from headrace_silver.quality.values import MISSING, PRESENT, REJECTED, REVISED, WARNED, Quality, SymbolQuality
 from headrace_silver.report.text import (
     TEXT_CHARS_MAX,
     binned,
     duration,
     gaps_text,
     headline,
+    late_text,
     note_text,
     signed_percent,
     span_text,
@@ -120,11 +121,14 @@ def _late(words: Words, quality: Quality) -> Html:
         stopped = words("late.stopped", count=quality.settings.stopped_after, names=names)
     if not quality.late:
         return paragraphs(words("late.nobody", day=quality.last_closed), stopped)
-    groups = groupby(quality.late, key=lambda entry: (entry.last_day, entry.behind))
-    rows = [(day, behind, _names(words, entries)) for (day, behind), entries in groups]
+    reasons = {entry.symbol: late_text(words, entry, quality.last_closed) for entry in quality.late}
+    by_reason = sorted(quality.late, key=lambda entry: (-entry.behind, reasons[entry.symbol]))
+    groups = groupby(by_reason, key=lambda entry: (entry.last_day, entry.behind, reasons[entry.symbol]))
+    rows = [(day, behind, reason, _names(words, entries)) for (day, behind, reason), entries in groups]
     columns = [
         TableColumn(words("column.last")),
         TableColumn(words("column.behind"), number=True),
+        TableColumn(words("column.why")),
         TableColumn(words("column.symbols"), wide=True),
     ]
     listing = Listing("late", words("late.caption", day=quality.last_closed), columns, rows, searched=False)
@@ -141,6 +145,7 @@ def _days(words: Words, quality: Quality) -> Html:
     marks = [
         HeatMark(PRESENT, words("cell.p"), "neutral", "ground"),
         HeatMark(MISSING, words("cell.m"), "bad", "full"),
+        HeatMark(REJECTED, words("cell.x"), "bad", "lower"),
         HeatMark(REVISED, words("cell.r"), "good", "lower"),
         HeatMark(WARNED, words("cell.w"), "warn", "upper"),
     ]
@@ -162,7 +167,7 @@ def _days(words: Words, quality: Quality) -> Html:
 
 def _about(words: Words, entry: SymbolQuality) -> str:
     """A row of the heat-map in words."""
-    counts = [(entry.cells.count(letter), words(f"cell.{letter}")) for letter in (MISSING, REVISED, WARNED)]
+    counts = [(entry.cells.count(letter), words(f"cell.{letter}")) for letter in (MISSING, REJECTED, REVISED, WARNED)]
     told = [f"{words.number(count)} {word}" for count, word in counts if count]
     return ", ".join([words("days.about", present=entry.present, count=entry.expected), *told])
 
@@ -188,7 +193,7 @@ def _symbols(words: Words, quality: Quality) -> Html:
             Cell(words("missing", missing=entry.missing, count=entry.expected), [entry.missing]),
             words.percent(entry.completeness), entry.rejects, words.percent(entry.validity), entry.revisions,
             entry.band_days, entry.tick_days, entry.closed_days,
-            gaps_text(words, entry.cells, quality.days, GAPS_SHOWN),
+            gaps_text(words, entry, quality.days, GAPS_SHOWN),
         )
         for entry in entries
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from headrace.commands import Column, print_list
 from headrace.pages import plain
-from headrace_silver.quality.values import MISSING, NOTHING, PRESENT, REVISED, WARNED, Quality, SymbolQuality
+from headrace_silver.quality.values import MISSING, NOTHING, PRESENT, REJECTED, REVISED, WARNED, Quality, SymbolQuality
 from headrace_silver.report.text import (
     TEXT_CHARS_MAX,
     binned,
@@ -23,6 +23,7 @@ from headrace_silver.report.text import (
     duration,
     gaps_text,
     headline,
+    late_text,
     note_text,
     signed_percent,
 )
@@ -37,6 +38,7 @@ _MARKS = {
     NOTHING: (" ", ""),
     PRESENT: ("▪", "green"),
     MISSING: ("×", "red"),
+    REJECTED: ("#", "magenta"),
     REVISED: ("r", "cyan"),
     WARNED: ("!", "yellow"),
 }
@@ -91,9 +93,10 @@ def _more(console: Console, shown: int, whole: int) -> None:
 
 def _late(quality: Quality, console: Console) -> None:
     late = quality.late
-    table = _table("Late", "symbol", "last bar", "trading days behind", numbers=("trading days behind",))
+    table = _table("Late", "symbol", "last bar", "trading days behind", "why", numbers=("trading days behind",))
     for entry in late[:ROWS_MAX]:
-        table.add_row(escape(plain(entry.symbol, TEXT_CHARS_MAX)), str(entry.last_day), str(entry.behind))
+        why = late_text(ENGLISH, entry, quality.last_closed)
+        table.add_row(escape(plain(entry.symbol, TEXT_CHARS_MAX)), str(entry.last_day), str(entry.behind), escape(why))
     _print(console, table, ROWS_MAX, len(late))
 
 
@@ -116,11 +119,11 @@ def _symbols(quality: Quality, console: Console) -> None:
         Column("tick", [f"{entry.tick_days:,}" for entry in shown], spare=4),
         Column("rejected", [f"{entry.rejects:,}" for entry in shown]),
         Column(f"last {min(STRIP_DAYS, len(quality.days))} days", [_strip(entry).markup for entry in shown]),
-        Column("gaps", [gaps_text(ENGLISH, entry.cells, quality.days, 2) for entry in shown], spare=5),
+        Column("gaps", [escape(gaps_text(ENGLISH, entry, quality.days, 2)) for entry in shown], spare=5),
     ]
     _print_list(console, "Symbols to look at", columns, len(entries))
     if shown:
-        console.print("▪ present  × missing  r revised  ! warned", style="dim")
+        console.print("▪ present  × never came  # rejected  r revised  ! warned", style="dim")
 
 
 def _spark(counts: Iterable[int]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from headrace.pages import Words, runs
+from headrace.pages import Words, plain, runs
 from headrace_silver.market.notes import Note
-from headrace_silver.quality.values import MISSING, Quality
+from headrace_silver.quality.values import ABSENT, MISSING, Quality, Rejection, SymbolQuality
 
 TEXT_CHARS_MAX = 160
 NOTE_NAMES_MAX = 10
@@ -58,20 +58,34 @@ def _listed(words: Words, names: Sequence[object]) -> str:
     return words("names.more", names=shown, count=rest) if rest > 0 else shown
 
 
-def spans(cells: str, days: Sequence[date], letter: str = MISSING) -> list[tuple[date, date]]:
-    """The runs of one letter, as first and last day."""
-    return [(days[start], days[end - 1]) for start, end in runs(cells, letter)]
+def spans(cells: str, days: Sequence[date], letters: str = ABSENT) -> list[tuple[date, date]]:
+    """The runs of these letters, as first and last day."""
+    return [(days[start], days[end - 1]) for start, end in runs(cells, letters)]
 
 
 def span_text(words: Words, first: date, last: date) -> str:
     return words.day(first) if first == last else f"{words.day(first)} … {words.day(last)}"
 
 
-def gaps_text(words: Words, cells: str, days: Sequence[date], most: int) -> str:
-    """The missing days in words, the latest first."""
-    found = spans(cells, days)[::-1]
-    shown = ", ".join(span_text(words, *span) for span in found[:most])
+def gaps_text(words: Words, entry: SymbolQuality, days: Sequence[date], most: int) -> str:
+    """The missing days in words, the latest first, each with why."""
+    gaps = [(last, words("gap.never", span=span_text(words, first, last)))
+            for first, last in spans(entry.cells, days, MISSING)]  # fmt: skip
+    gaps += [(day, words("gap.rejected", day=day, why=rejection_text(words, why)))
+             for day, why in entry.rejections.items()]  # fmt: skip
+    found = [text for _, text in sorted(gaps, reverse=True)]
+    shown = ", ".join(found[:most])
     return shown if len(found) <= most else words("gaps.more", gaps=shown, count=len(found) - most)
+
+
+def rejection_text(words: Words, why: Rejection) -> str:
+    return words("rejection", rule=plain(why.rule, TEXT_CHARS_MAX), letter=str(why.letter))
+
+
+def late_text(words: Words, entry: SymbolQuality, day: date) -> str:
+    """Why a symbol has no bar for this day."""
+    why = entry.rejections.get(day)
+    return words("why.never") if why is None else rejection_text(words, why)
 
 
 def binned(quality: Quality, bins_max: int) -> tuple[int, dict[str, list[int]]]:

@@ -87,14 +87,19 @@ SELECT day, reason, rule_id, count
  ORDER BY day, reason, rule_id
 
 -- name: report_letters
--- Letters of bars by symbol and rule, among the latest so many; one whose payload names no symbol has an empty one.
-SELECT coalesce(letter.symbol, '') AS symbol, coalesce(letter.rule_id, letter.reason) AS rule, count(*)
-  FROM (SELECT CASE WHEN jsonb_typeof(payload) = 'object' AND jsonb_typeof(payload -> 'symbol') = 'string'
-                    THEN left(payload ->> 'symbol', 40) END AS symbol, rule_id, reason
-          FROM (SELECT payload, rule_id, reason, created_at FROM task_q_dlq ORDER BY id DESC LIMIT :most) AS latest
+-- Letters of bars by symbol, rule and day, among the latest so many, each with the last of them; what a payload does not
+-- name is empty.
+SELECT coalesce(letter.symbol, '') AS symbol, coalesce(letter.rule_id, letter.reason) AS rule,
+       coalesce(letter.day, '') AS day, count(*), max(letter.id)
+  FROM (SELECT id, rule_id, reason,
+               CASE WHEN jsonb_typeof(payload) = 'object' AND jsonb_typeof(payload -> 'symbol') = 'string'
+                    THEN left(payload ->> 'symbol', 40) END AS symbol,
+               CASE WHEN jsonb_typeof(payload) = 'object' AND jsonb_typeof(payload -> 'trade_date') = 'string'
+                    THEN left(payload ->> 'trade_date', 40) END AS day
+          FROM (SELECT id, payload, rule_id, reason, created_at FROM task_q_dlq ORDER BY id DESC LIMIT :most) AS latest
          WHERE created_at >= :since AND (starts_with(rule_id, 'ta_') OR reason = 'exception')) AS letter
- GROUP BY 1, 2
- ORDER BY 1, 2
+ GROUP BY 1, 2, 3
+ ORDER BY 1, 2, 3
 
 -- name: report_closed
 -- What people wrote about the letters that they closed, the latest first.
