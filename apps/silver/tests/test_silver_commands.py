@@ -96,6 +96,26 @@ def test_the_doctor_names_who_holds_the_lock(silver: Silver, silver_url: str) ->
     assert "SCRAPE_SLOW is on" in silver("doctor", json_too=False)
 
 
+def test_the_doctor_and_the_report_suggest_a_pattern_for_warrants_and_funds(silver: Silver, tmp_path: Path) -> None:
+    silver("init")
+    real = [bar("CVNM2401"), bar("CVNM2401", "2024-01-03"), bar("E1VFVN30"), bar("FUEVFVND"), bar("PC1")]
+    lines(tmp_path / "bars.jsonl", [*real, bar("vnm"), bar("VNM3000"), bar("FPT", "2024-01-04")])
+    silver("put", "bars.jsonl")
+    silver("consume")
+    [found] = [check for check in silver("doctor")["checks"] if check["name"] == "symbols"]
+    assert found["state"] == "warning"
+    assert found["found"].startswith("5 of 7 bars")
+    pattern = found["hint"].split("'")[1]
+    [note] = [note for note in silver("report")["notes"] if "SILVER_SYMBOL_PATTERN" in note]
+    assert "CVNM2401, E1VFVN30, FUEVFVND, PC1" in note
+    assert pattern in note
+    # Whoever set a pattern has decided.
+    assert [check["name"] for check in silver("doctor", SILVER_SYMBOL_PATTERN=pattern)["checks"]][-1] == "flag"
+    silver("dead", "redrive", "--rule", "ta_symbol")
+    assert silver("consume", SILVER_SYMBOL_PATTERN=pattern)["bars"] == 5
+    assert sorted(letter["payload"]["symbol"] for letter in silver("dead", "list")) == ["VNM3000", "vnm"]
+
+
 def test_the_doctor_says_what_is_missing(silver: Silver, silver_url: str) -> None:
     ask(silver_url, "CREATE TABLE other (id INTEGER)")
     (check,) = silver("doctor", code=1)["checks"]
@@ -208,6 +228,7 @@ def test_no_database_is_told_without_its_password(headrace_command: Command) -> 
         done = headrace_command("silver", *line, PG_DSN=dsn)
         assert done.returncode == 5, done.stderr
         assert "topsecret" not in done.stdout + done.stderr
+        assert "headrace silver doctor" in done.stdout + done.stderr
 
 
 def test_waiting_for_the_flag_ends_when_it_goes_off(silver_url: str) -> None:

@@ -88,7 +88,7 @@ def connect_apart(url: str, program: str) -> Connection:
         connection = psycopg.connect(autocommit=True, **settings)  # type: ignore[arg-type]
         connection.execute(_SESSION)
     except psycopg.Error as error:
-        raise unreachable(url, error) from None
+        raise unreachable(url, error, program) from None
     return connection
 
 
@@ -113,14 +113,15 @@ def _stated(url: str) -> dict[str, object]:
     return {**ours, **from_libpq, **given}
 
 
-def unreachable(url: str, error: BaseException) -> Unreachable:
+def unreachable(url: str, error: BaseException, program: str = "headrace") -> Unreachable:
+    """`program` is the one whose `doctor` knows this database."""
     reason = _first_line(url, error)
     if "authentication failed" in reason or "no password supplied" in reason:
         hint = "check the user and the password in the store URL"
     elif "does not exist" in reason:
         hint = "create it first: createdb"
     else:
-        hint = "is the server running, and are host and port right? headrace doctor"
+        hint = f"is the server running, and are host and port right? {program} doctor"
     return Unreachable(f"the store {where(url)} does not answer: {reason}", hint)
 
 

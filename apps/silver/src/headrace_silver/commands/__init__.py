@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -48,16 +49,17 @@ def init(context: typer.Context) -> None:
 
 
 def doctor(context: typer.Context) -> int:
-    """Check the tables, the flag, and who holds the lock.
+    """Check the tables, the flag, who holds the lock, and the pattern of symbols.
 
     Exit code 1 if anything is bad. Changes nothing.
     """
     from headrace.commands import answer_checks
-    from headrace_silver.stores.health import examine
+    from headrace_silver.quality.health import examine
+    from headrace_silver.records.rules import RuleSettings
 
     session = of(context)
     with opened_store(session) as store:
-        return answer_checks(session, examine(store))
+        return answer_checks(session, examine(store, datetime.now(UTC), RuleSettings.read(os.environ).symbol_pattern))
 
 
 def rules(context: typer.Context) -> None:

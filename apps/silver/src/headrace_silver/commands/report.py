@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,6 +50,7 @@ def report(
     from headrace_silver.market.price_bands import Market, read_exchanges
     from headrace_silver.quality import assessment
     from headrace_silver.quality.values import ReportSettings
+    from headrace_silver.records.rules import RuleSettings
     from headrace_silver.report import terminal
     from headrace_silver.report.document import document
     from headrace_silver.report.page import page
@@ -58,8 +60,9 @@ def report(
     if language not in TEXTS.languages:
         raise CallerError(f"there is no page in {language!r}", f"--language {' or '.join(TEXTS.languages)}")
     market = Market(exchange.upper(), read_exchanges(exchanges) if exchanges else {})
+    settings = ReportSettings(days, stopped_after, market, RuleSettings.read(os.environ).symbol_pattern)
     with opened_store(session) as store:
-        found = assessment.assess(store, datetime.now(UTC), ReportSettings(days, stopped_after, market))
+        found = assessment.assess(store, datetime.now(UTC), settings)
     if html is not None:
         try:
             save(page(found, TEXTS.of(language)), html)

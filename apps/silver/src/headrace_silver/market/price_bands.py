@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.errors import CallerError
+from headrace_silver.market.symbol_shapes import FUND, WARRANT
 
 HOSE, HNX, UPCOM = "HOSE", "HNX", "UPCOM"
 BANDS = {HOSE: 0.07, HNX: 0.10, UPCOM: 0.15}
@@ -21,8 +22,8 @@ BANDS = {HOSE: 0.07, HNX: 0.10, UPCOM: 0.15}
 FIRST_DAY_BANDS = {HOSE: 0.20, HNX: 0.30, UPCOM: 0.40}
 SUSPENDED_DAYS = 25
 
-_FUND_OR_WARRANT = re.compile(r"C[A-Z]{3}[0-9]{4}|E1VFVN30|FU[A-Z0-9]{6}")
-_WARRANT = re.compile(r"C[A-Z]{3}[0-9]{4}")
+_FUND_OR_WARRANT = re.compile(f"{WARRANT}|{FUND}")
+_WARRANT = re.compile(WARRANT)
 # A price is a sum of floats on its way here: half a thousandth of a dong is nothing.
 _TOLERANCE = 1e-9
 

@@ -17,6 +17,7 @@ from typing import Any
 from headrace.errors import CallerError, SchemaMismatch
 from headrace_silver.market import calendar, price_bands
 from headrace_silver.market.notes import Note
+from headrace_silver.market.symbol_shapes import suggestion
 from headrace_silver.quality.values import (
     ABSENT,
     DAYS_MAX,
@@ -46,6 +47,7 @@ CANDIDATES_MAX = 100_000
 SOURCES_MAX = 50
 COPIES_MAX = 50
 CLOSED_MAX = 200
+SUGGESTED_AFTER_DAYS_MAX = 30
 # How many trading days before the window may hold the price that its first bar is compared with.
 _REFERENCE_DAYS = price_bands.SUSPENDED_DAYS + 15
 
@@ -162,6 +164,16 @@ def _letters(
     return letters, rejections
 
 
+def suggested_pattern(store: SilverStore, now: datetime, pattern: str) -> Note | None:
+    """What to say if the pattern refused symbols of late that look real."""
+    letters, _ = _letters(store, now - timedelta(days=SUGGESTED_AFTER_DAYS_MAX))
+    return suggestion(_by_pattern(letters), pattern)
+
+
+def _by_pattern(letters: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    return {symbol: rules["ta_symbol"] for symbol, rules in letters.items() if "ta_symbol" in rules}
+
+
 def _kept(store: SilverStore, statement: str, values: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
     """From tables of our own, which somebody else's database may not have: None."""
     try:
@@ -257,6 +269,9 @@ def _notes(
     adjusted = [entry.symbol for entry in symbols if entry.tick_days * 2 > entry.present > 0]
     if adjusted:
         notes.append(Note("adjusted", {"count": len(adjusted), "names": tuple(adjusted)}))
+    suggested = suggestion(_by_pattern(found.letters), settings.symbol_pattern)
+    if suggested is not None:
+        notes.append(suggested)
     strangers = sum(sum(rules.values()) for symbol, rules in found.letters.items() if symbol not in found.present)
     if strangers:
         notes.append(Note("strangers", {"count": strangers}))

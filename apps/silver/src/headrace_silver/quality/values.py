@@ -13,6 +13,7 @@ from datetime import date, datetime
 
 from headrace_silver.market.notes import Note
 from headrace_silver.market.price_bands import Market
+from headrace_silver.records.rules import SYMBOL_PATTERN
 
 # Nothing was expected (before the first bar, after the last one of a symbol that stopped), or what the day has.
 NOTHING, PRESENT, MISSING, REJECTED, REVISED, WARNED = " ", "p", "m", "x", "r", "w"
@@ -37,6 +38,7 @@ class ReportSettings:
     days: int = DAYS
     stopped_after: int = STOPPED_AFTER
     market: Market = field(default_factory=Market)
+    symbol_pattern: str = SYMBOL_PATTERN
 
 
 @dataclass(frozen=True, slots=True)

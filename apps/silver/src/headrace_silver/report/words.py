@@ -55,6 +55,9 @@ _ENGLISH = {
     "note.adjusted": "{count} symbol has most of its prices between the steps of the exchange, as adjusted prices do; "
     "these days are not marked: {names}.|{count} symbols have most of their prices between the steps of the exchange, "
     "as adjusted prices do; these days are not marked: {names}.",
+    "note.pattern": "{count} of {whole} bars that the pattern of symbols refused name covered warrants, funds or "
+    "shares with a digit ({names}). To let them in: SILVER_SYMBOL_PATTERN='{pattern}', then headrace silver dead "
+    "redrive --rule ta_symbol.",
     "note.strangers": "{count} rejected bar names no symbol that has a bar in the window.|{count} rejected bars name "
     "no symbol that has a bar in the window.",
     "note.empty": "No symbol has a bar on {days}: a lost day, or a closure that the table does not know.",
@@ -197,6 +200,9 @@ _VIETNAMESE = {
     "bước giá; --exchange, --exchanges FILE).",
     "note.adjusted": "{count} mã có phần lớn giá nằm giữa các bước giá của sàn, như giá điều chỉnh; những ngày này "
     "không được đánh dấu: {names}.",
+    "note.pattern": "{count} trên {whole} nến bị mẫu mã chứng khoán từ chối là chứng quyền, quỹ ETF hoặc cổ phiếu "
+    "có chữ số ({names}). Để nhận: SILVER_SYMBOL_PATTERN='{pattern}', rồi headrace silver dead redrive "
+    "--rule ta_symbol.",
     "note.strangers": "{count} nến bị từ chối không thuộc mã nào có nến trong kỳ.",
     "note.empty": "Không mã nào có nến vào {days}: mất dữ liệu, hoặc ngày nghỉ chưa có trong bảng.",
     "note.busy": "Phần lớn mã có nến vào {days}, dù theo bảng của chúng tôi các sàn đóng cửa.",
