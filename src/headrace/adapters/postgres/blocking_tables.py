@@ -18,7 +18,7 @@ from headrace.adapters.postgres.calls import one
 from headrace.adapters.postgres.connections import Connection, connect_apart, is_broken, translate
 from headrace.adapters.postgres.foreign import make, run
 from headrace.core.catalogue import Catalogue
-from headrace.core.errors import HeadraceError, SchemaMismatch, Unknown, Unreachable
+from headrace.core.errors import CallerError, HeadraceError, SchemaMismatch, Unknown, Unreachable
 from headrace.core.table_statements import Row, TablePart, TableStatement
 
 OUTCOME_S_MAX, OUTCOME_LOOK_S = 10.0, 0.05
@@ -80,7 +80,10 @@ class PostgresBlockingTables:
             cursor.copy(text.encode()) as copy,
         ):
             for row in rows:
-                copy.write_row(row)
+                try:
+                    copy.write_row(row)
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise CallerError(f"{name}: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

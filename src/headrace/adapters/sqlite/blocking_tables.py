@@ -17,7 +17,7 @@ from headrace.adapters.sqlite.connections import configure, plain, translated
 from headrace.adapters.sqlite.file_watch import FileWatch, close_watched
 from headrace.adapters.sqlite.foreign import make, rows
 from headrace.core.catalogue import Catalogue
-from headrace.core.errors import SchemaMismatch, Unreachable
+from headrace.core.errors import CallerError, SchemaMismatch, Unreachable
 from headrace.core.sqlite_values import stored
 from headrace.core.table_statements import Row, TablePart, TableStatement
 
@@ -51,7 +51,12 @@ class SqliteBlockingTables:
     def load(self, name: str, rows: Iterable[Sequence[object]]) -> None:
         text = self._catalogue.statement(name).text
         with self.transaction():
-            self.connection().executemany(text, ([stored(value) for value in row] for row in rows))
+            cursor = self.connection().cursor()
+            for row in rows:
+                try:
+                    cursor.execute(text, [stored(value) for value in row])
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise CallerError(f"{name}: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -124,6 +124,10 @@ class BlockingTablesContract:
             tables.rows("add", {"article": "bolt"})
         with pytest.raises(CallerError, match="add: "):
             tables.rows("add", {"article": "bolt", "amount": object()})
+        for value in (object(), 2**70, "\ud800"):
+            with pytest.raises(CallerError):
+                tables.load("load", [("bolt", value)])
+        assert tables.rows("shelf") == []
 
     def test_what_is_there_is_left_as_it_is(self, tables: BlockingTables, handles: Sequence[BlockingTables]) -> None:
         tables.rows("add", {"article": "bolt", "amount": 2})
