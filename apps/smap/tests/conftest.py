@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import structlog
+from smap_results import AT
 
 from headrace.testing.rig.s3 import Bucket
+from headrace_smap.database import Database, open_database
 from headrace_smap.frame import FRAME
 from headrace_smap.settings import SmapSettings
 
@@ -25,6 +28,18 @@ def own_log() -> Iterator[None]:
 def embedded(tmp_path: Path) -> SmapSettings:
     """Nothing but a directory; platforms that nothing serves are simulated."""
     return FRAME.load({"PATH": os.environ["PATH"], "SMAP_HOME": str(tmp_path / "smap"), "SMAP_SIMULATED": "1"})
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def database(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Database]:
+    """smap's tables in each store, and the project `p` in them."""
+    settings = embedded
+    if request.param == "postgres":
+        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+    settings.home.mkdir(exist_ok=True)
+    async with open_database(settings.engine_url) as opened:
+        await opened.rows("truth_open", project="p", now=AT)
+        yield opened
 
 
 @pytest.fixture

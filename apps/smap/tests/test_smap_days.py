@@ -25,8 +25,8 @@ from headrace_smap.days import VIETNAM, begin_of, clock_in, end_of
 from headrace_smap.envelope import moment
 from headrace_smap.frame import FRAME
 from headrace_smap.insight.aggregates import Aggregator
-from headrace_smap.insight.report_content import gather
-from headrace_smap.insight.report_page import list_page, report_page
+from headrace_smap.insight.report.content import gather
+from headrace_smap.insight.report.reader import ReportReader
 from headrace_smap.project.export import csv_pieces
 from headrace_smap.settings import SmapSettings
 
@@ -76,10 +76,11 @@ async def test_aggregates_report_and_export_count_the_same_days(
         assert {row[0]: row[4] for row in rows} == days
         report = await gather(desk.parts.database, PROJECT, zone)
         assert report is not None
-        assert {day: counted.total() for day, counted in report.days.items()} == days
+        assert {day: figures.posts for day, figures in report.days.items()} == days
         assert (report.document()["timezone"], report.other_zones) == (zone.key, ())
-        assert f"days and times of {zone.key}" in report_page(report)
-        assert f"Created ({zone.key})" in list_page(await desk.parts.database.rows("report_list", room=9), zone)
+        reader = ReportReader(desk.parts.database, zone)
+        for page in (await reader.report(PROJECT, {}), await reader.projects({})):
+            assert f"days and times of {zone.key}" in str(page)
         text = b"".join([piece async for piece in csv_pieces(desk.parts.database, PROJECT)]).decode("utf-8-sig")
         exported = list(csv.DictReader(io.StringIO(text)))
         assert {day: sum(row["day"] == day for row in exported) for day in days} == days
@@ -96,7 +97,8 @@ async def test_another_zone_is_told_until_a_rerun_dates_by_it(place: str, reques
         before = await gather(desk.parts.database, PROJECT, VIETNAM)
         assert before is not None
         assert before.other_zones == ("UTC",)
-        assert "some posts by UTC: headrace smap rerun" in report_page(before)
+        page = await ReportReader(desk.parts.database).report(PROJECT, {})
+        assert f"Some posts are dated by UTC, not by {VIETNAM.key}: headrace smap rerun" in str(page)
         parts = replace(desk.parts, settings=settings)
         assert (await rerun(parts, PROJECT)).rewritten == len(EVENING)
         assert (await rerun(parts, PROJECT)).rewritten == 0

@@ -19,7 +19,7 @@ from headrace_smap.analytics.service import rerun
 from headrace_smap.count.keeper import keeping
 from headrace_smap.frame import NAME, NAMES, service_of
 from headrace_smap.insight.aggregates import Aggregator
-from headrace_smap.insight.report_content import gather
+from headrace_smap.insight.report.content import gather
 from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import SmapSettings
 

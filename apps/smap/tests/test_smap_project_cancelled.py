@@ -10,7 +10,7 @@ from smap_office import Office, open_office
 
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import watch
-from headrace_smap.insight.report_content import gather
+from headrace_smap.insight.report.content import gather
 from headrace_smap.settings import SmapSettings
 
 
@@ -30,7 +30,7 @@ async def statuses(office: Office, project: str) -> dict[str, str]:
         "progress": (await client.get(f"/projects/{project}/progress")).json()["status"],
         "stream": json.loads(stream[-1].data)["status"],
         "report": report.status if report else "",
-        "reports": next(row[2] for row in listed if row[0] == project),
+        "reports": next(row[3] for row in listed if row[0] == project),
     }
 
 

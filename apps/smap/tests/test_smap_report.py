@@ -2,86 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from datetime import UTC, date, datetime
+import re
+from datetime import date
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from smap_results import AT, post, store
 
 from headrace.ports import Delivery, Event
 from headrace_smap import envelope
-from headrace_smap.analytics.work import COLUMNS
-from headrace_smap.database import Database, open_database
+from headrace_smap.database import Database
 from headrace_smap.insight.aggregates import Aggregator
-from headrace_smap.insight.report_content import gather
-from headrace_smap.insight.report_page import headline, list_page, report_page
-from headrace_smap.settings import SmapSettings
-
-AT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
-TEXTS = ("Xe đẹp <script>alert(1)</script>", "Pin yếu quá", "bình thường")
-
-
-def post(number: int, **changes: Any) -> dict[str, Any]:
-    """A result as analytics writes it."""
-    sentiment = ("positive", "negative", "neutral")[number % 3]
-    row: dict[str, Any] = {
-        "project_id": "p",
-        "minio_path": f"raw/tiktok/p/{number}.json",
-        "post_id": str(number),
-        "platform": ("tiktok", "facebook")[number % 2],
-        "keyword": "VF3",
-        "language": "vi",
-        "author_name": f"user {number}",
-        "published_at": AT.isoformat(),
-        "day": date(2025, 1, 1 + number % 4).isoformat(),
-        "url": "javascript:alert(1)" if number == 0 else f"https://t.vn/{number}",
-        "text": TEXTS[number % 3],
-        "hashtags": [],
-        "intent": "praise",
-        "intent_score": 0.5,
-        "is_spam": number == 7,
-        "spam_score": 0.0,
-        "spam_reasons": [],
-        "keywords": ["VF3"],
-        "phrases": [],
-        "aspects": ["battery"],
-        "sentiment": sentiment,
-        "sentiment_score": 0.1,
-        "aspect_sentiments": {"battery": {"label": sentiment, "score": 0.1}},
-        "reach": 10,
-        "engagement": 5,
-        "engagement_rate": 0.1,
-        "impact": float(number),
-        "risk": "HIGH" if number == 4 else "LOW",
-        "crawled_at": "",
-        "analyzed_at": AT.isoformat(),
-        "model_version": "m1",
-        "risk_score": 0.5,
-        "missing": [],
-        "simulated": False,
-        "uncertain": {},
-        "timezone": "Asia/Ho_Chi_Minh",
-    }
-    return {**row, **changes}
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-async def database(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Database]:
-    settings = embedded
-    if request.param == "postgres":
-        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
-    settings.home.mkdir(exist_ok=True)
-    async with open_database(settings.engine_url) as opened:
-        await opened.rows("truth_open", project="p", now=AT)
-        yield opened
-
-
-async def store(database: Database, *posts: dict[str, Any]) -> None:
-    await database.rows(
-        "upsert_post_analytics", rows=[[post.get(name) for name in COLUMNS] for post in posts], projects=("p",)
-    )
+from headrace_smap.insight.report.content import gather
+from headrace_smap.insight.report.figures import two_periods
+from headrace_smap.insight.report.page import headline, report_page
+from headrace_smap.insight.report.projects_page import projects_page
+from headrace_smap.insight.report.reader import ReportReader
+from headrace_smap.insight.report.view import ReportView
+from headrace_smap.insight.report.words import TEXTS
 
 
 def told(*posts: dict[str, Any]) -> list[Delivery]:
@@ -95,6 +34,13 @@ def told(*posts: dict[str, Any]) -> list[Delivery]:
         for row in posts
     ]
     return [Delivery("smap.insight", number, 1, event) for number, event in enumerate(events)]
+
+
+def tile(html: str, name: str) -> str:
+    """What a tile shows, without its sign."""
+    found = re.search(rf"<dt>{name}</dt><dd>(.*?)</dd>", html)
+    assert found
+    return re.sub(r"<span.*?</span>|<[^>]*>", "", found[1]).strip()
 
 
 async def total(database: Database, project: str = "p") -> int:
@@ -132,13 +78,15 @@ async def test_results_of_others_are_counted_beside_ours(database: Database) -> 
     await Aggregator(database).handle(told(ours, *others))
     report = await gather(database, "p")
     assert report is not None
-    assert (report.posts, report.sentiments["positive"], report.risky) == (10, 4, 1)
-    assert {day: counted.total() for day, counted in report.days.items()} == {"2025-01-01": 1, "unknown": 9}
-    assert [row.path for row in report.top] == ["raw/tiktok/p/0.json"]
+    figures = report.figures
+    assert (report.posts, figures.sentiments["positive"], figures.risky, report.spam) == (10, 4, 1, None)
+    assert {day: figures.posts for day, figures in report.days.items()} == {"2025-01-01": 1, "unknown": 9}
+    assert [row.minio_path for row in report.top] == ["raw/tiktok/p/0.json"]
     html = report_page(report)
-    assert headline(report) == "10 posts analysed so far: 40% positive, 30% negative."
+    assert headline(report) == "10 posts analysed so far: 40 % positive, 30 % negative."
     assert ">unknown</text>" in html
-    assert "<dt>High risk</dt><dd>1</dd>" in html
+    assert tile(html, "High risk") == "1"
+    assert "it does not tell which are spam" in html
 
 
 async def test_of_two_equal_counts_that_of_the_results_is_told(database: Database) -> None:
@@ -146,7 +94,7 @@ async def test_of_two_equal_counts_that_of_the_results_is_told(database: Databas
     await Aggregator(database).handle(told(*(post(number, sentiment="negative") for number in range(3))))
     report = await gather(database, "p")
     assert report is not None
-    assert dict(report.sentiments) == {"positive": 1, "negative": 1, "neutral": 1}
+    assert dict(report.figures.sentiments) == {"positive": 1, "negative": 1, "neutral": 1}
 
 
 async def test_aggregates_follow_a_new_analysis(database: Database) -> None:
@@ -167,23 +115,78 @@ async def test_an_address_that_is_none_is_no_link_and_breaks_no_page(database: D
     await store(database, post(1, url=url))
     report = await gather(database, "p")
     assert report is not None
-    text = report_page(report)
+    text = report_page(report).partition('id="top"')[2]
     assert "user 1" in text
-    assert "<a " not in text
+    assert re.findall(r'href="([^"]*)"', text) == ["posts?#posts"]
 
 
 async def test_the_report_says_what_the_results_say(database: Database) -> None:
     await store(database, *(post(number) for number in range(9)))
     report = await gather(database, "p")
     assert report is not None
-    assert dict(report.sentiments) == {"positive": 3, "negative": 3, "neutral": 3}
-    assert {name: counted.total() for name, counted in report.platforms.items()} == {"tiktok": 5, "facebook": 4}
-    assert report.days["2025-01-01"].total() == 3
-    assert report.aspects["battery"]["negative"] == 3
+    assert report.spam == 1
+    assert dict(report.figures.sentiments) == {"positive": 3, "negative": 2, "neutral": 3}, "without the spam"
+    assert {name: counted.total() for name, counted in report.platforms.items()} == {"tiktok": 5, "facebook": 3}
+    assert report.days["2025-01-01"].posts == 3
+    assert report.aspects["battery"]["negative"] == 2
     assert report.kinds["spam"] == {"genuine": 8, "spam": 1}
-    assert [row.path for row in report.top[:2]] == ["raw/tiktok/p/8.json", "raw/tiktok/p/6.json"]
+    assert [row.minio_path for row in report.top[:2]] == ["raw/tiktok/p/8.json", "raw/tiktok/p/6.json"]
     document = report.document()
-    assert (document["posts"], document["engagement"], document["risk"]) == (9, 45, {"LOW": 8, "HIGH": 1})
+    assert (document["posts"], document["engagement"], document["risk"]) == (9, 40, {"LOW": 7, "HIGH": 1})
+    html = report_page(report)
+    assert "Spam is outside all shares and bars: 1 of 9 posts." in html
+    assert [tile(html, name) for name in ("Posts", "Positive", "Spam", "High risk")] == ["9", "37 %", "1", "1"]
+
+
+async def test_phrases_hashtags_and_authors_are_counted_by_sentiment(database: Database) -> None:
+    said = {"phrases": ["pin yếu", "giá tốt"], "hashtags": ["VF3", "vinfast"]}
+    await store(
+        database,
+        *(post(number, **said, author_name="Lan") for number in range(3)),
+        post(3, hashtags=["vf3"], author_name=None, author_id="id 3"),
+        post(7, **said, author_name="Spammer"),
+    )
+    report = await gather(database, "p")
+    assert report is not None
+    assert report.names["phrase"] == {name: {"positive": 1, "negative": 1, "neutral": 1} for name in said["phrases"]}
+    assert {name: counted.total() for name, counted in report.names["hashtag"].items()} == {"#vf3": 4, "#vinfast": 3}
+    assert {name: counted.total() for name, counted in report.names["author"].items()} == {"Lan": 3, "id 3": 1}
+    assert report.document()["hashtags"]["#vf3"]["positive"] == 2
+    html = report_page(report)
+    assert "posts?posts.spam=genuine&amp;posts.topic=pin+y%E1%BA%BFu#posts" in html
+    assert "posts?posts.spam=genuine&amp;posts.author=Lan&amp;posts.sentiment=negative#posts" in html
+
+
+async def test_the_last_days_are_compared_with_as_many_before(database: Database) -> None:
+    days = {number: date(2025, 1, 1 + number).isoformat() for number in range(8)}
+    await store(database, *(post(number, day=day, is_spam=False) for number, day in days.items()))
+    report = await gather(database, "p")
+    assert report is not None
+    before, after = two_periods(report.days) or (None, None)
+    assert before is not None
+    assert after is not None
+    assert [(str(period.first), str(period.last), period.figures.posts) for period in (before, after)] == [
+        ("2025-01-01", "2025-01-04", 4),
+        ("2025-01-05", "2025-01-08", 4),
+    ]
+    assert (before.figures.risky, after.figures.risky) == (0, 1)
+    html = report_page(report, ReportView(length=1))
+    assert "The last 1 day against the one before" in html
+    assert "+100.0 points" in html
+    assert 'href="?days=4#periods"' in html
+    assert two_periods({"2025-01-01": report.figures, "unknown": report.figures}) is None
+
+
+async def test_a_project_is_shown_beside_another(database: Database) -> None:
+    await database.rows("truth_open", project="q", now=AT)
+    await store(database, *(post(number) for number in range(3)))
+    await store(database, *(post(number, project_id="q", sentiment="negative") for number in range(4)))
+    reader = ReportReader(database)
+    html = str(await reader.report("p", {"beside": "q"}))
+    assert '<option value="q" selected>q</option>' in html
+    assert "100.0 %" in html.partition('id="beside"')[2]
+    assert "Figures of each project" not in str(await reader.report("p", {"beside": "nobody"}))
+    assert "Figures of each project" in str(await reader.file("p", {}, ["q"]))
 
 
 class Page(HTMLParser):
@@ -209,10 +212,11 @@ async def test_the_page_shows_everything_and_runs_nothing(database: Database) ->
     html = report_page(report)
     page = Page(html)
     assert page.forbidden == []
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1, "that of the kit"
     assert page.tags.count("svg") >= 6
     assert "&lt;script&gt;" in html
-    assert headline(report) == "9 posts analysed so far: 33% positive, 33% negative."
+    assert headline(report) == "9 posts analysed so far: 37 % positive, 25 % negative."
+    assert headline(report, ReportView(TEXTS.of("vi"))) == ("Đến nay đã phân tích 9 bài: 37 % tích cực, 25 % tiêu cực.")
 
 
 async def test_an_empty_project_has_a_page_and_an_unknown_one_none(database: Database) -> None:
@@ -224,10 +228,10 @@ async def test_an_empty_project_has_a_page_and_an_unknown_one_none(database: Dat
 
 async def test_the_list_leads_to_the_reports(database: Database) -> None:
     await database.rows("truth_open", project="a/b <c>", now=AT)
-    html = list_page(await database.rows("report_list", room=10))
-    assert 'href="projects/a%2Fb%20%3Cc%3E/report"' in html
+    html = projects_page(await database.rows("report_list", room=10))
+    assert 'href="projects/a%2Fb%20%3Cc%3E/report?"' in html
     assert "a/b &lt;c&gt;" in html
-    assert "There are no projects yet." in list_page([])
+    assert "There are no projects yet." in projects_page([])
 
 
 async def test_what_is_unknown_is_not_shown_as_nothing(database: Database) -> None:
@@ -240,7 +244,7 @@ async def test_what_is_unknown_is_not_shown_as_nothing(database: Database) -> No
     )
     report = await gather(database, "p")
     assert report is not None
-    assert [row.path[-6:-5] for row in report.top] == ["5", "2", "1", "0"], "what is known first, then by risk"
+    assert [row.minio_path[-6:-5] for row in report.top] == ["5", "2", "1", "0"], "what is known first, then by risk"
     document = report.document()
     assert (document["engagement"], document["simulated"]) == (5, 1)
     assert document["missing"] == {"views": 4, "followers": 3}
@@ -250,8 +254,10 @@ async def test_what_is_unknown_is_not_shown_as_nothing(database: Database) -> No
         (missing, False),
     ]
     html = report_page(report)
-    assert html.count('<td class="n">unknown</td>') == 6
+    assert html.partition('id="top"')[2].count(">unknown<") == 6
     assert "without what was not told: views (4 posts), followers (3 posts)." in html
+    vietnamese = report_page(report, ReportView(TEXTS.of("vi")))
+    assert vietnamese.partition('id="top"')[2].count(">không rõ<") == 6
 
 
 async def test_engagement_of_which_nobody_tells_is_unknown(database: Database) -> None:
@@ -259,4 +265,4 @@ async def test_engagement_of_which_nobody_tells_is_unknown(database: Database) -
     report = await gather(database, "p")
     assert report is not None
     assert report.document()["engagement"] is None
-    assert "<dt>Engagement</dt><dd>unknown</dd>" in report_page(report)
+    assert tile(report_page(report), "Engagement") == "unknown"

@@ -16,8 +16,9 @@ from collector_running import collecting, order, sealed
 from smap_office import Office, open_office
 
 from headrace_smap.collector.routes import crawl_report
-from headrace_smap.insight.report_content import gather
-from headrace_smap.insight.report_page import list_page, report_page
+from headrace_smap.insight.report.content import gather
+from headrace_smap.insight.report.page import report_page
+from headrace_smap.insight.report.projects_page import projects_page
 from headrace_smap.settings import SmapSettings
 
 NOWHERE = {"platform": "tiktok", "url": "https://www.tiktok.com/@vinfast"}
@@ -103,8 +104,8 @@ async def test_a_project_with_posts_that_are_made_up_says_so_wherever_it_is_show
         database = office.parts.database
         pages = [report_page(report) for name in (made_up, genuine) if (report := await gather(database, name))]
         assert ["1 of 2 posts are simulated." in page for page in pages] == [True, False]
-        every = list_page(await database.rows("report_list", room=9))
-        assert ("Some of these projects hold simulated posts." in every, every.count(" simulated</td>")) == (True, 1)
+        every = projects_page(await database.rows("report_list", room=9))
+        assert ("Some of these projects hold simulated posts." in every, every.count("<b>simulated</b>")) == (True, 1)
 
 
 def refused(tasks: list[dict[str, Any]]) -> dict[str, str]:

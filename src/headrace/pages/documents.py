@@ -122,7 +122,7 @@ def _header(words: Words, header: Header, sections: Sequence[Section]) -> Html:
         element("h1", header.name),
         headline,
         element("p", header.about, class_="soft") if header.about else "",
-        element("nav", *links, aria_label=words("pages.sections")) if links else "",
+        element("nav", *links, aria_label=words("pages.sections")) if len(links) > 1 else "",
     )
 
 

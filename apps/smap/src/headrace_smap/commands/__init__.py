@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_smap.commands import demo, labels, letters, operators, receivers, services
+from headrace_smap.commands import demo, labels, letters, operators, receivers, reports, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -19,6 +19,7 @@ def register(tree: typer.Typer) -> None:
     services.register(app)
     operators.register(app)
     receivers.register(app)
+    reports.register(app)
     labels.register(app)
     letters.register(app)
     tree.add_typer(app)

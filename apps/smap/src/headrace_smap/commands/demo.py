@@ -135,7 +135,7 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
         with _bar(session) as show:
             await _follow(client, f"{urls['insight']}/projects/{project}/progress", show)
         seconds = time.monotonic() - begun
-        page = await client.get(f"{urls['insight']}/projects/{project}/report")
+        page = await client.get(f"{urls['insight']}/projects/{project}/report.html")
         report = place / f"report-{project}.html"
         await asyncio.to_thread(report.write_bytes, page.raise_for_status().content)
         receipt = await _receipt(parts, project, seconds, report)
@@ -185,7 +185,7 @@ async def _witness(parts: SmapParts) -> int:
 
 async def _receipt(parts: SmapParts, project: str, seconds: float, report: Path) -> ProjectReceipt:
     from headrace_smap.envelope import ERRORS_QUEUE
-    from headrace_smap.insight.report_content import gather
+    from headrace_smap.insight.report.content import gather
 
     found = await gather(parts.database, project, parts.settings.timezone)
     assert found is not None

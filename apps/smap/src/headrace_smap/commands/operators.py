@@ -115,7 +115,7 @@ def progress(context: typer.Context, project: Project) -> None:
     session = of(context)
     found = with_desk(lambda desk: desk.accountant.progress(project), new=False)
     if found is None:
-        raise _unknown(project)
+        raise unknown(project)
     words = _WORDS.format(**found)
     session.answer(found, lambda console: console.print(words))
 
@@ -154,7 +154,7 @@ def seal(
 
     ended_before, document = with_desk(work)
     if document is None:
-        raise _unknown(project)
+        raise unknown(project)
     words = ("it is finished already, " if ended_before else "") + _WORDS.format(**document)
     of(context).answer(document, lambda console: console.print(words))
     return Exit.OK
@@ -218,7 +218,7 @@ def delete(context: typer.Context, project: Project) -> None:
         return known
 
     if not with_desk(work):
-        raise _unknown(project)
+        raise unknown(project)
     of(context).answer({"deleted": project}, lambda console: console.print(f"{project} is deleted"))
 
 
@@ -263,10 +263,10 @@ def _opened(file: Path | None) -> Iterator[IO[bytes]]:
 async def known_project(desk: ProjectOperations, project: str) -> None:
     """Only what somebody knows can be worked on: a slip of the pen is no empty project."""
     if await desk.accountant.progress(project) is None:
-        raise _unknown(project)
+        raise unknown(project)
 
 
-def _unknown(project: str) -> NotFound:
+def unknown(project: str) -> NotFound:
     return NotFound(f"there is no project {project}", "headrace smap projects lists them")
 
 

@@ -54,8 +54,8 @@ SELECT project_id, coalesce(day::text, ''), platform, coalesce(keyword, ''), coa
  GROUP BY 1, 2, 3, 4, 5;
 
 -- name: aggregate_rows
--- An engagement of 0 says nothing: the rows of those posts may be somebody else's.
-SELECT day, platform, keyword, sentiment, posts, risky, nullif(engagement, 0), impact
+-- An engagement of 0 says nothing: the rows of those posts may be somebody else's. Nor is it known which are spam.
+SELECT day, platform, keyword, sentiment, posts, risky, nullif(engagement, 0), impact, NULL
   FROM smap_aggregate
  WHERE project_id = :project
  ORDER BY day, platform, keyword, sentiment;
@@ -144,35 +144,100 @@ ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value;
 SELECT kept.project_id, coalesce(project.keywords, '[]'), project.date_range,
        CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
        coalesce(kept.final_total, kept.total), coalesce(kept.final_done, kept.done),
-       kept.errors, kept.created_at, kept.finished_at
+       kept.errors, kept.created_at, kept.finished_at, coalesce(ordered.name, '')
   FROM smap_project AS kept
   LEFT JOIN projects AS project ON project.id = kept.project_id
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = kept.project_id
  WHERE kept.project_id = :project AND kept.deleted_at IS NULL;
 
 -- name: report_counts
--- Everything that is counted by day, platform, keyword and sentiment, from the results themselves.
+-- Everything that is counted by day, platform, keyword and sentiment, from the results themselves; spam apart.
 SELECT day::text, platform, keyword, sentiment, count(*), count(*) FILTER (WHERE risk IN ('HIGH', 'CRITICAL')),
-       sum(engagement)::bigint, coalesce(sum(impact), 0)
+       sum(engagement)::bigint, coalesce(sum(impact), 0), is_spam
   FROM post_analytics
  WHERE project_id = :project
- GROUP BY 1, 2, 3, 4
- ORDER BY 1, 2, 3, 4;
+ GROUP BY 1, 2, 3, 4, 9
+ ORDER BY 1, 2, 3, 4, 9;
 
 -- name: report_kinds
+-- Spam counts as spam and as nothing else.
 SELECT kind, name, count(*)
   FROM post_analytics AS post,
        LATERAL (VALUES ('intent', post.intent), ('language', post.language), ('risk', post.risk),
                        ('spam', CASE WHEN post.is_spam THEN 'spam' ELSE 'genuine' END)) AS said (kind, name)
- WHERE post.project_id = :project
+ WHERE post.project_id = :project AND (NOT post.is_spam OR said.kind = 'spam')
  GROUP BY 1, 2
  ORDER BY 1, 3 DESC, 2;
 
 -- name: report_aspects
 SELECT said.key, coalesce(said.value ->> 'label', ''), count(*)
   FROM post_analytics AS post, jsonb_each(post.aspect_sentiments) AS said
- WHERE post.project_id = :project
+ WHERE post.project_id = :project AND NOT post.is_spam
  GROUP BY 1, 2
  ORDER BY 1, 2;
+
+-- name: report_names
+-- Who writes and what they write of, by sentiment: the most frequent names of each kind.
+WITH said AS (
+    SELECT 'author' AS kind, coalesce(author_name, author_id) AS name, sentiment
+      FROM post_analytics WHERE project_id = :project AND NOT is_spam
+     UNION ALL
+    SELECT 'hashtag', lower(tag.value), post.sentiment
+      FROM post_analytics AS post, jsonb_array_elements_text(post.hashtags) AS tag (value)
+     WHERE post.project_id = :project AND NOT post.is_spam
+     UNION ALL
+    SELECT 'phrase', phrase.value, post.sentiment
+      FROM post_analytics AS post, jsonb_array_elements_text(post.phrases) AS phrase (value)
+     WHERE post.project_id = :project AND NOT post.is_spam
+), counted AS (
+    SELECT kind, name, row_number() OVER (PARTITION BY kind ORDER BY count(*) DESC, name) AS place
+      FROM said WHERE name <> '' GROUP BY kind, name
+)
+SELECT said.kind, said.name, said.sentiment, count(*)
+  FROM said JOIN counted ON counted.kind = said.kind AND counted.name = said.name
+ WHERE counted.place <= :room
+ GROUP BY 1, 2, 3;
+
+-- name: post_choices
+-- What filters offer, as so many posts of a project have it; the most frequent first.
+WITH post AS (
+    SELECT platform, keyword, aspects, coalesce(author_name, author_id) AS author
+      FROM post_analytics WHERE project_id = :project ORDER BY minio_path LIMIT :posts
+), counted AS (
+    SELECT said.kind, said.name, count(*) AS posts,
+           row_number() OVER (PARTITION BY said.kind ORDER BY count(*) DESC, said.name) AS place
+      FROM (SELECT kind, name FROM post, LATERAL (VALUES ('platform', platform), ('keyword', keyword),
+                                                         ('author', author)) AS each (kind, name)
+             UNION ALL
+            SELECT 'aspect', aspect.value FROM post, jsonb_array_elements_text(post.aspects) AS aspect (value)) AS said
+     WHERE said.name <> ''
+     GROUP BY said.kind, said.name
+)
+SELECT kind, name FROM counted WHERE place <= :room ORDER BY kind, place;
+
+-- name: post_list
+-- Posts that match, in the order that was asked for, and how many match. Where no figure is known, the newest first.
+SELECT minio_path, platform, keyword, coalesce(author_name, author_id, ''), left(text, :chars), coalesce(url, ''),
+       sentiment, risk, impact, engagement, published_at, day::text, aspects, hashtags, phrases, is_spam, simulated,
+       count(*) OVER ()
+  FROM post_analytics
+ WHERE project_id = :project
+   AND (:sentiment::text IS NULL OR :sentiment = CASE WHEN sentiment IN ('positive', 'neutral', 'negative')
+                                                      THEN sentiment ELSE 'unknown' END)
+   AND (:risk::text IS NULL OR risk = :risk OR (:risk = 'RISKY' AND risk IN ('HIGH', 'CRITICAL')))
+   AND (:platform::text IS NULL OR coalesce(nullif(platform, ''), 'unknown') = :platform)
+   AND (:keyword::text IS NULL OR coalesce(nullif(keyword, ''), 'unknown') = :keyword)
+   AND (:author::text IS NULL OR coalesce(author_name, author_id) = :author)
+   AND (:aspect::text IS NULL OR aspects @> jsonb_build_array(:aspect::text))
+   AND (:topic::text IS NULL OR phrases @> jsonb_build_array(:topic::text)
+        OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(hashtags) AS tag (value) WHERE '#' || lower(value) = :topic))
+   AND (:spam::boolean IS NULL OR is_spam = :spam)
+   AND (:first::date IS NULL OR day >= :first::date)
+   AND (:last::date IS NULL OR day <= :last::date)
+ ORDER BY CASE :order::text WHEN 'risk' THEN risk_score WHEN 'impact' THEN impact
+                            WHEN 'engagement' THEN engagement END DESC NULLS LAST,
+          published_at DESC NULLS LAST, minio_path
+ LIMIT :room OFFSET :skip;
 
 -- name: report_missing
 -- What posts do not tell, and how many of them.
@@ -183,7 +248,8 @@ SELECT said.value, count(*)
  ORDER BY 2 DESC, 1;
 
 -- name: report_simulated
-SELECT count(*) FROM post_analytics WHERE project_id = :project AND simulated;
+-- All posts, and those that are made up.
+SELECT count(*), count(*) FILTER (WHERE simulated) FROM post_analytics WHERE project_id = :project;
 
 -- name: report_timezones
 -- By which zones the posts are dated.
@@ -207,12 +273,13 @@ SELECT coalesce(nullif(split_part(reason, ':', 1), ''), 'unknown'), count(*), mi
  LIMIT :room;
 
 -- name: report_list
-SELECT kept.project_id, coalesce(project.keywords, '[]'),
+SELECT kept.project_id, coalesce(ordered.name, ''), coalesce(project.keywords, '[]'),
        CASE WHEN kept.cancelled_at IS NULL THEN coalesce(project.status, kept.status) ELSE 'CANCELLED' END,
        kept.total, kept.done, kept.errors, kept.created_at, kept.finished_at,
        EXISTS (SELECT 1 FROM post_analytics AS post WHERE post.project_id = kept.project_id AND post.simulated)
   FROM smap_project AS kept
   LEFT JOIN projects AS project ON project.id = kept.project_id
+  LEFT JOIN smap_order AS ordered ON ordered.project_id = kept.project_id
  WHERE kept.deleted_at IS NULL
  ORDER BY kept.created_at DESC, kept.project_id DESC
  LIMIT :room;

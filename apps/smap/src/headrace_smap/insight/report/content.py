@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from headrace_smap.database import Database, Row
 from headrace_smap.days import VIETNAM
+from headrace_smap.insight.report.figures import (
+    OTHER,
+    PostFigures,
+    Shares,
+    counted,
+    figures_by_day,
+    shares_of,
+    spam_of,
+)
 
-SENTIMENTS = ("positive", "neutral", "negative")
-OTHER = "unknown"
 TOP_POSTS = 10
+TOP_NAMES = 20
 TOP_ERRORS = 20
 FAILED_TASKS_MAX = 50
 CRAWL_ROWS = 10_000
 
-Shares = dict[str, Counter[str]]
-"""Posts by sentiment, for each of something."""
-
 
 @dataclass(frozen=True, slots=True)
 class TopPost:
-    path: str
+    minio_path: str
     platform: str
     author: str
     text: str
@@ -41,9 +45,11 @@ class TopPost:
 
 @dataclass(frozen=True, slots=True)
 class ProjectReport:
-    """One project, as it stands now. Its days are those of `zone`, but for posts that were dated by `other_zones`."""
+    """One project, as it stands now. Everything by sentiment is without spam, unless nobody told which posts are
+    (`spam` is None then). Its days are those of `zone`, but for posts that were dated by `other_zones`."""
 
     project: str
+    name: str
     keywords: tuple[str, ...]
     date_range: tuple[str, ...]
     status: str
@@ -52,14 +58,13 @@ class ProjectReport:
     errors: int
     created_at: datetime
     finished_at: datetime | None
-    sentiments: Counter[str] = field(default_factory=Counter)
-    days: Shares = field(default_factory=dict)
+    days: Mapping[str, PostFigures] = field(default_factory=dict)
     platforms: Shares = field(default_factory=dict)
     words: Shares = field(default_factory=dict)
     aspects: Shares = field(default_factory=dict)
+    names: Mapping[str, Shares] = field(default_factory=dict)
     kinds: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    engagement: int | None = None
-    risky: int = 0
+    spam: int | None = None
     simulated: int = 0
     missing: Mapping[str, int] = field(default_factory=dict)
     top: tuple[TopPost, ...] = ()
@@ -69,8 +74,18 @@ class ProjectReport:
     other_zones: tuple[str, ...] = ()
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name or self.project
+
+    @property
+    def figures(self) -> PostFigures:
+        return PostFigures.sum(self.days.values())
+
+    @property
     def posts(self) -> int:
-        return self.sentiments.total()
+        """All that were analysed."""
+        return self.figures.posts + (self.spam or 0)
 
     @property
     def error_share(self) -> float:
@@ -78,8 +93,10 @@ class ProjectReport:
 
     def document(self) -> dict[str, Any]:
         """The report as data."""
+        figures = self.figures
         return {
             "project_id": self.project,
+            "name": self.name,
             "keywords": list(self.keywords),
             "date_range": list(self.date_range),
             "timezone": self.zone.key,
@@ -92,32 +109,17 @@ class ProjectReport:
             "created_at": self.created_at.isoformat(),
             "finished_at": self.finished_at.isoformat() if self.finished_at else None,
             "posts": self.posts,
-            "engagement": self.engagement,
+            "engagement": figures.engagement,
             "simulated": self.simulated,
             "missing": dict(self.missing),
-            "sentiments": dict(self.sentiments),
-            "days": _plain(self.days),
+            "sentiments": dict(figures.sentiments),
+            "days": {day: dict(each.sentiments) for day, each in self.days.items()},
             "platforms": _plain(self.platforms),
             "keywords_found": _plain(self.words),
             "aspects": _plain(self.aspects),
+            **{f"{kind}s": _plain(shares) for kind, shares in self.names.items()},
             **{kind: dict(counts) for kind, counts in self.kinds.items()},
-            "top_posts": [
-                {
-                    "minio_path": post.path,
-                    "platform": post.platform,
-                    "author": post.author,
-                    "text": post.text,
-                    "url": post.url,
-                    "sentiment": post.sentiment,
-                    "risk": post.risk,
-                    "impact": post.impact,
-                    "engagement": post.engagement,
-                    "published_at": post.published_at.isoformat() if post.published_at else None,
-                    "missing": post.missing,
-                    "simulated": post.simulated,
-                }
-                for post in self.top
-            ],
+            "top_posts": [_document(post) for post in self.top],
             "failures": [{"rule": rule, "posts": count, "example": item} for rule, count, item in self.failures],
             "failed_tasks": [{"task": task, "error": error} for task, error in self.failed_tasks],
         }
@@ -128,10 +130,11 @@ async def gather(database: Database, project: str, zone: ZoneInfo = VIETNAM) -> 
     found = await database.rows("report_project", project=project)
     if not found:
         return None
-    name, keywords, date_range, status, total, done, errors, created_at, finished_at = found[0]
+    _, keywords, date_range, status, total, done, errors, created_at, finished_at, name = found[0]
     counts = await _counts(database, project)
     crawl = await database.rows("crawl_report", project=project, after=-1, room=CRAWL_ROWS)
     return ProjectReport(
+        project,
         name,
         tuple(str(word) for word in keywords or ()),
         tuple(str(day) for day in date_range or ()),
@@ -141,15 +144,14 @@ async def gather(database: Database, project: str, zone: ZoneInfo = VIETNAM) -> 
         errors,
         created_at,
         finished_at,
-        sentiments=_sentiments(counts),
-        days=_shares(counts, 0),
-        platforms=_shares(counts, 1),
-        words=_shares(counts, 2),
-        aspects=_aspects(await database.rows("report_aspects", project=project)),
+        days=figures_by_day(counts),
+        platforms=shares_of(counts, 1),
+        words=shares_of(counts, 2),
+        aspects=counted(await database.rows("report_aspects", project=project)),
+        names=_names(await database.rows("report_names", project=project, room=TOP_NAMES)),
         kinds=_kinds(await database.rows("report_kinds", project=project)),
-        engagement=sum(known) if (known := [int(row[6]) for row in counts if row[6] is not None]) else None,
-        risky=sum(int(row[5]) for row in counts),
-        simulated=int((await database.rows("report_simulated", project=project))[0][0]),
+        spam=spam_of(counts),
+        simulated=int((await database.rows("report_simulated", project=project))[0][1]),
         missing={str(name): int(count) for name, count in await database.rows("report_missing", project=project)},
         top=tuple(TopPost(*row) for row in await database.rows("report_top", project=project, room=TOP_POSTS)),
         failures=tuple(
@@ -172,39 +174,24 @@ async def _counts(database: Database, project: str) -> list[Row]:
     return max(results, told, key=lambda rows: sum(int(row[4]) for row in rows))
 
 
-def _sentiment(name: str) -> str:
-    return name if name in SENTIMENTS else OTHER
+def _names(rows: Sequence[Row]) -> dict[str, Shares]:
+    """Authors, hashtags and phrases, each as it is written."""
+    return {
+        kind: counted(
+            (before + (row[1].lower() if before else row[1]), row[2], row[3]) for row in rows if row[0] == kind
+        )
+        for kind, before in (("author", ""), ("hashtag", "#"), ("phrase", ""))
+    }
 
 
-def _sentiments(rows: Iterable[Row]) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for row in rows:
-        counted[_sentiment(row[3])] += int(row[4])
-    return counted
-
-
-def _shares(rows: list[Row], column: int) -> Shares:
-    shares: Shares = {}
-    for row in rows:
-        shares.setdefault(str(row[column] or OTHER), Counter())[_sentiment(row[3])] += int(row[4])
-    return shares
-
-
-def _aspects(rows: list[Row]) -> Shares:
-    shares: Shares = {}
-    for aspect, label, count in rows:
-        shares.setdefault(str(aspect), Counter())[_sentiment(label)] += int(count)
-    return dict(sorted(shares.items(), key=lambda share: (-share[1].total(), share[0])))
-
-
-def _kinds(rows: list[Row]) -> dict[str, dict[str, int]]:
+def _kinds(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     kinds: dict[str, dict[str, int]] = {}
     for kind, name, count in rows:
         kinds.setdefault(str(kind), {})[str(name) or OTHER] = int(count)
     return kinds
 
 
-def _failed(rows: list[Row]) -> Iterable[tuple[str, str]]:
+def _failed(rows: Sequence[Row]) -> Iterable[tuple[str, str]]:
     for row in rows:
         if row[6] == "failed":
             _, task, platform, keyword, url, day, _, _, _, error = row
@@ -214,3 +201,7 @@ def _failed(rows: list[Row]) -> Iterable[tuple[str, str]]:
 
 def _plain(shares: Shares) -> dict[str, dict[str, int]]:
     return {name: dict(counted) for name, counted in shares.items()}
+
+
+def _document(post: TopPost) -> dict[str, Any]:
+    return {**asdict(post), "published_at": post.published_at.isoformat() if post.published_at else None}
