@@ -11,7 +11,6 @@ from smap_posts import PROJECT, post
 from headrace_smap.analytics.modules import pipeline
 from headrace_smap.analytics.projects import wish_of
 from headrace_smap.analytics.service import rerun
-from headrace_smap.count.accountant import Accountant
 from headrace_smap.days import VIETNAM
 from headrace_smap.project.creator import Creator
 from headrace_smap.project.export import NAMES
@@ -28,7 +27,7 @@ async def test_a_crisis_of_last_month_is_critical_today(place: str, request: pyt
     last = datetime.now(UTC).replace(hour=9, minute=0) - timedelta(days=35)
     days = [(last - timedelta(days=30)).date().isoformat(), last.date().isoformat()]
     async with open_desk(settings) as desk:
-        creator = Creator(desk.parts, Accountant(desk.parts))
+        creator = Creator(desk.parts)
         await creator.create(PROJECT, AcceptedOrder(["VF3"], [], days))
         await desk.store(crisis=post(text=CRISIS, metrics=HEARD, published_at=last.isoformat()))
         await desk.handler(pipeline()).handle(desk.deliveries())

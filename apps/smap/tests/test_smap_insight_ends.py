@@ -158,7 +158,7 @@ async def test_mail_and_zalo_tell_an_end_without_counts(
 async def finished(office: Office, *results: dict[str, object], **order: Any) -> str:
     """A project with these results that has come to its end."""
     accountant = Accountant(office.parts)
-    await Creator(office.parts, accountant).create("p", AcceptedOrder(["VF3"], [], **order))
+    await Creator(office.parts).create("p", AcceptedOrder(["VF3"], [], **order))
     rows = [[row.get(name) for name in COLUMNS] for row in results]
     await office.parts.database.rows("upsert_post_analytics", rows=rows, projects=("p",))
     await accountant.settle([ItemEnd("p", str(row["minio_path"])) for row in results])
