@@ -153,6 +153,8 @@ def fill(store: SilverStore, url: str, sample: Sample) -> None:
         consume(store)
     put(store, sample.articles, SA_ARTICLE)
     assert consume(store).rejects == 0
+    for symbol, exchange in EXCHANGES.items():
+        ask(url, f"INSERT INTO silver_exchange VALUES ('{symbol}', '2020-01-01', '{exchange}')")
     for day, reason, rule, count in sample.rejects:
         ask(url, f"INSERT INTO silver_reject_day VALUES ('{day}', '{reason}', '{rule}', {count})")
     for number, letter in enumerate(sample.letters):

@@ -6,10 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 from silver_desk import article, consume, put
-from silver_quality_sample import EXCHANGES, LENGTH, NOW, STOPPED_AFTER, fill, make
+from silver_quality_sample import LENGTH, NOW, STOPPED_AFTER, fill, make
 
 from headrace_silver.market import calendar
-from headrace_silver.market.price_bands import Market
 from headrace_silver.quality.assessment import assess
 from headrace_silver.quality.values import ArticleQuality, Quality, ReportSettings, SymbolQuality
 from headrace_silver.records.values import SA_ARTICLE
@@ -29,7 +28,7 @@ def small(folder: Path) -> Quality:
         copies = {"source_domain": HOSTILE, "title": TITLE, "content_hash": "one", **times}
         put(store, [article(number, **copies) for number in (70, 71)], SA_ARTICLE)
         consume(store)
-        return assess(store, NOW, ReportSettings(LENGTH, STOPPED_AFTER, Market("HOSE", EXCHANGES)))
+        return assess(store, NOW, ReportSettings(LENGTH, STOPPED_AFTER, "HOSE"))
 
 
 def large(symbols: int, days: int) -> Quality:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import CallerError
 from headrace_silver.market import price_bands
-from headrace_silver.market.price_bands import HNX, HOSE, UPCOM, Candidate, Market, judge_band, tick
+from headrace_silver.market.price_bands import HNX, HOSE, UNKNOWN, UPCOM, Candidate, judge_band, tick
 
 
 @pytest.mark.parametrize(
@@ -82,30 +79,13 @@ def test_nothing_can_be_said_without_a_reference() -> None:
     assert not judge_band(HOSE, Candidate("VNM", 0, 0, 10_000, 0))
 
 
-def test_a_symbol_is_on_the_stated_exchange_or_on_the_default_one() -> None:
-    stated = Market(UPCOM, {"SHS": HNX})
-    assert (stated.exchange("SHS"), stated.exchange("VNM")) == (HNX, UPCOM)
+def test_the_first_day_has_a_wider_band() -> None:
+    assert not judge_band(UPCOM, Candidate("VNM", 10_000, 6_000, 14_000, 0, is_first=True))
+    assert judge_band(UPCOM, Candidate("VNM", 10_000, 6_000, 14_100, 0, is_first=True))
 
 
-def test_an_unknown_exchange_is_refused() -> None:
-    with pytest.raises(CallerError, match="'NYSE' is not an exchange"):
-        Market("NYSE")
-
-
-def test_exchanges_are_read_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "exchanges.csv"
-    path.write_text("\ufeffsymbol,exchange\nSHS,hnx\n\nBSR, UPCOM \n", "utf-8")
-    assert price_bands.read_exchanges(path) == {"SHS": HNX, "BSR": UPCOM}
-
-
-@pytest.mark.parametrize("line", ["SHS,NASDAQ", "SHS"])
-def test_a_line_that_names_no_exchange_is_named_itself(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "exchanges.csv"
-    path.write_text(f"VNM,HOSE\n{line}\n", "utf-8")
-    with pytest.raises(CallerError, match="line 2 of"):
-        price_bands.read_exchanges(path)
-
-
-def test_a_file_that_is_not_there_is_the_callers_error(tmp_path: Path) -> None:
-    with pytest.raises(CallerError, match="cannot be read"):
-        price_bands.read_exchanges(tmp_path / "none.csv")
+def test_on_an_unknown_exchange_only_what_none_allows_is_odd() -> None:
+    assert not judge_band(UNKNOWN, Candidate("VNM", 10_000, 8_500, 11_500, 0))
+    assert judge_band(UNKNOWN, Candidate("VNM", 10_000, 8_490, 11_500, 0))
+    assert price_bands.is_on_tick(UNKNOWN, "VNM", 60_010)
+    assert not price_bands.is_on_tick(UNKNOWN, "VNM", 60_005)

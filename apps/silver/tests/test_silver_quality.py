@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from silver_desk import ask, bar, consume, put
-from silver_quality_sample import CLOSED, DAYS, EXCHANGES, LENGTH, NOW, STOPPED_AFTER, Sample, fill, make, recount
+from silver_quality_sample import CLOSED, DAYS, LENGTH, NOW, STOPPED_AFTER, Sample, fill, make, recount
 
 from headrace.errors import CallerError
-from headrace_silver.market.price_bands import Market
 from headrace_silver.quality.assessment import assess
 from headrace_silver.quality.values import (
     MISSING,
@@ -32,7 +31,7 @@ from headrace_silver.report.text import gaps_text, late_text, note_text, spans
 from headrace_silver.report.words import ENGLISH, TEXTS
 from headrace_silver.stores.silver_store import SilverStore, init_script, open_store
 
-SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, Market("HOSE", EXCHANGES))
+SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, "HOSE")
 
 
 @pytest.fixture
@@ -161,7 +160,7 @@ def check_cells(quality: Quality) -> None:
 def check_notes(quality: Quality) -> None:
     notes = "\n".join(note_text(ENGLISH, note) for note in quality.notes)
     assert f"No symbol has a bar on {DAYS[50]}" in notes
-    assert f"HOSE is assumed for {len(quality.symbols) - 2}" in notes
+    assert f"where {len(quality.symbols) - 2} of the symbols are traded: HOSE is assumed" in notes
     assert "1 symbol has most of its prices between the steps" in notes
     assert "ADJ" in notes
     assert "2 rejected bars name no symbol" in notes

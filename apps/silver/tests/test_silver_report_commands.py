@@ -42,8 +42,9 @@ def test_the_report_is_printed_and_written(headrace_command: Command, url: str, 
 
 
 def test_the_report_is_one_document_for_scripts(headrace_command: Command, url: str, tmp_path: Path) -> None:
-    (tmp_path / "exchanges.csv").write_text("HPG,HNX\n")
-    line = ("silver", "report", "--days", "20", "--exchange", "upcom", "--exchanges", "exchanges.csv", "--json")
+    (tmp_path / "exchanges.csv").write_text("symbol,exchange\nHPG,HNX\n")
+    assert headrace_command("silver", "market", "exchanges", "exchanges.csv", "--store", url).returncode == 0
+    line = ("silver", "report", "--days", "20", "--exchange", "upcom", "--json")
     told = headrace_command(*line, "--store", url)
     assert told.returncode == 0, told.stderr
     document = json.loads(told.stdout)
@@ -100,6 +101,7 @@ def test_the_export_lists_its_files(headrace_command: Command, url: str, tmp_pat
     ("line", "words"),
     [
         (("report", "--exchange", "NYSE"), "'NYSE' is not an exchange"),
+        (("market", "exchanges", "none.csv"), "cannot be read"),
         (("report", "--days", "0"), "--days"),
         (("report", "--html", "nowhere/page.html"), "cannot be written"),
         (("export", "out", "--table", "prices"), "'prices' is not a table"),

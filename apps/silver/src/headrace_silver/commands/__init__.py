@@ -14,7 +14,7 @@ import typer
 
 from headrace.commands import Exit, of
 from headrace.errors import CallerError
-from headrace_silver.commands import dead, demo, put, report
+from headrace_silver.commands import dead, demo, market, put, report
 from headrace_silver.commands.opened_stores import opened, opened_store, session_url
 from headrace_silver.stores.silver_store import FLAG
 
@@ -32,6 +32,7 @@ def register(tree: typer.Typer) -> None:
     app.command()(doctor)
     dead.register(app)
     report.register(app)
+    market.register(app)
     demo.register(app)
     tree.add_typer(app)
 

@@ -33,9 +33,8 @@ def report(
     context: typer.Context,
     days: Annotated[int, typer.Option(min=1, max=2_500, help="How many trading days to look at.")] = 250,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one self-contained page.")] = None,
-    exchange: Annotated[str, typer.Option(help="Where symbols are traded: HOSE, HNX or UPCOM.")] = "HOSE",
-    exchanges: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A CSV file of symbol,exchange for those traded elsewhere.")
+    exchange: Annotated[
+        str | None, typer.Option(help="HOSE, HNX or UPCOM, for symbols of which silver market does not know it.")
     ] = None,
     stopped_after: Annotated[int, typer.Option(min=1, help=_STOPPED)] = 20,
     language: Annotated[str, typer.Option(help="The language of the page: en or vi.")] = "en",
@@ -43,11 +42,11 @@ def report(
     """How fresh, complete and valid the data is.
 
     And what was revised, rejected or looks odd, symbol by symbol and day by day, in the terminal or as a page.
-    Prices outside the daily band or between the ticks of the exchange are warnings: corporate actions and adjusted
-    prices cause them, too.
+    Prices outside the daily band or between the ticks of the exchange are warnings: adjusted prices and corporate
+    actions that `headrace silver market actions` was not told of cause them, too.
     """
     from headrace.pages import save
-    from headrace_silver.market.price_bands import Market, read_exchanges
+    from headrace_silver.market.price_bands import UNKNOWN
     from headrace_silver.quality import assessment
     from headrace_silver.quality.values import ReportSettings
     from headrace_silver.records.rules import RuleSettings
@@ -59,8 +58,8 @@ def report(
     session = of(context)
     if language not in TEXTS.languages:
         raise CallerError(f"there is no page in {language!r}", f"--language {' or '.join(TEXTS.languages)}")
-    market = Market(exchange.upper(), read_exchanges(exchanges) if exchanges else {})
-    settings = ReportSettings(days, stopped_after, market, RuleSettings.read(os.environ).symbol_pattern)
+    named = exchange.upper() if exchange else UNKNOWN
+    settings = ReportSettings(days, stopped_after, named, RuleSettings.read(os.environ).symbol_pattern)
     with opened_store(session) as store:
         found = assessment.assess(store, datetime.now(UTC), settings)
     if html is not None:

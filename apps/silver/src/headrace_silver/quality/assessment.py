@@ -16,7 +16,10 @@ from typing import Any
 
 from headrace.errors import CallerError, SchemaMismatch
 from headrace_silver.market import calendar, price_bands
+from headrace_silver.market.corporate_actions import adjusted
+from headrace_silver.market.market_tables import Market, read_market
 from headrace_silver.market.notes import Note
+from headrace_silver.market.price_bands import Candidate
 from headrace_silver.market.symbol_shapes import suggestion
 from headrace_silver.quality.values import (
     ABSENT,
@@ -50,6 +53,8 @@ CLOSED_MAX = 200
 SUGGESTED_AFTER_DAYS_MAX = 30
 # How many trading days before the window may hold the price that its first bar is compared with.
 _REFERENCE_DAYS = price_bands.SUSPENDED_DAYS + 15
+# The same in days of the calendar, holidays included, and then some.
+REFERENCE_AGE_MAX = timedelta(days=120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class SymbolDays:
     revisions: Mapping[str, int]
     ticks: Mapping[str, Sequence[int]]
     breaks: Sequence[BandBreak]
+    market: Market
     letters: Mapping[str, Mapping[str, int]]
     rejections: Mapping[str, Mapping[date, Rejection]]
     band_days: Mapping[str, set[int]] = field(default_factory=dict)
@@ -84,7 +90,8 @@ def assess(store: SilverStore, now: datetime, settings: ReportSettings) -> Quali
     days = calendar.last_trading_days(calendar.last_closed_day(now), settings.days)
     since = datetime.combine(days[0], time.min, VIETNAM).astimezone(UTC)
     known = known_symbols(store, now)
-    found = _found(store, known, days, since, settings.market)
+    market = read_market(store, days[0] - REFERENCE_AGE_MAX, days[-1], settings.exchange)
+    found = _found(store, known, days, since, market)
     symbols = [_symbol_quality(entry, found, days, settings) for entry in known]
     flag = store.rows("report_flag", {"name": FLAG})
     rejects = _kept(store, "report_rejects", {"first": days[0], "last": calendar.market_date(now)}) or []
@@ -121,12 +128,12 @@ def known_symbols(store: SilverStore, now: datetime) -> list[Known]:
 
 
 def _found(
-    store: SilverStore, known: Sequence[Known], days: Sequence[date], since: datetime, markets: price_bands.Market
+    store: SilverStore, known: Sequence[Known], days: Sequence[date], since: datetime, market: Market
 ) -> SymbolDays:
     window = {"first": days[0], "last": days[-1]}
     revised = _kept(store, "report_revised", window)
     letters, rejections = _letters(store, since)
-    breaks, looked_at_all = _breaks(store, days, markets)
+    breaks, looked_at_all = _breaks(store, days, market)
     band_days: defaultdict[str, set[int]] = defaultdict(set)
     for entry in breaks:
         band_days[entry.symbol].add((entry.day - days[0]).days)
@@ -137,8 +144,9 @@ def _found(
         present=dict(store.rows("report_days", window)),
         revised={symbol: offsets for symbol, _, offsets in revised or ()},
         revisions={symbol: count for symbol, count, _ in revised or ()},
-        ticks=dict(store.rows("report_ticks", {**window, "steps": _steps(known, markets)})),
+        ticks=dict(store.rows("report_ticks", {**window, "steps": _steps(known, days, market)})),
         breaks=breaks,
+        market=market,
         letters=letters,
         rejections=rejections,
         band_days=band_days,
@@ -182,29 +190,38 @@ def _kept(store: SilverStore, statement: str, values: Mapping[str, object]) -> l
         return None
 
 
-def _steps(known: Iterable[Known], markets: price_bands.Market) -> str:
-    """The symbols whose step does not depend on the price, with it, as JSON."""
-    exchanges = {entry.symbol: markets.exchange(entry.symbol) for entry in known}
-    fixed = {
-        symbol: price_bands.tick(exchange, symbol, 1.0)
-        for symbol, exchange in exchanges.items()
-        if exchange != price_bands.HOSE or price_bands.is_fund_or_warrant(symbol)
-    }
+def _steps(known: Iterable[Known], days: Sequence[date], market: Market) -> str:
+    """The symbols whose step does not depend on the price, with it, as JSON; one that moved has any exchange's."""
+    fixed = {}
+    for entry in known:
+        exchanges = {market.exchange(entry.symbol, day) for day in (days[0], days[-1])}
+        exchange = exchanges.pop() if len(exchanges) == 1 else price_bands.UNKNOWN
+        if exchange != price_bands.HOSE or price_bands.is_fund_or_warrant(entry.symbol):
+            fixed[entry.symbol] = price_bands.tick(exchange, entry.symbol, 1.0)
     return json.dumps(fixed)
 
 
-def _breaks(store: SilverStore, days: Sequence[date], markets: price_bands.Market) -> tuple[list[BandBreak], bool]:
+def _breaks(store: SilverStore, days: Sequence[date], market: Market) -> tuple[list[BandBreak], bool]:
     """The bars that left their band, and whether all that looked so were judged."""
     span = calendar.last_trading_days(days[-1], len(days) + _REFERENCE_DAYS)
     values = {"before": span[0], "first": days[0], "last": days[-1], "band": price_bands.BANDS[price_bands.HOSE]}
     candidates = store.rows("report_bands", {**values, "most": CANDIDATES_MAX})
     found = []
     for symbol, day, previous, close, average, low, high in candidates:
-        exchange = markets.exchange(symbol)
-        reference = average if exchange == price_bands.UPCOM else close
+        exchange = market.exchange(symbol, day)
+        actions = market.actions_between(symbol, previous, day)
         rested = max(0, bisect_left(span, day) - bisect_right(span, previous))
-        if price_bands.judge_band(exchange, price_bands.Candidate(symbol, reference, low, high, rested)):
-            found.append(BandBreak(symbol, exchange, day, reference, low, high))
+        # UPCoM's reference is the average price, the others' the close; it may be either where nobody knows.
+        prices = {price_bands.UPCOM: (average,), price_bands.UNKNOWN: (close, average)}.get(exchange, (close,))
+        references = [adjusted(price, actions) for price in prices]
+        judged = [
+            None if reference is None else Candidate(
+                symbol, reference, low, high, rested, market.is_first_day(symbol, day), bool(actions))
+            for reference in references
+        ]  # fmt: skip
+        left = [candidate for candidate in judged if candidate and price_bands.judge_band(exchange, candidate)]
+        if len(left) == len(judged):
+            found.append(BandBreak(symbol, exchange, day, left[0].reference, low, high))
     return found, len(candidates) < CANDIDATES_MAX
 
 
@@ -229,7 +246,7 @@ def _symbol_quality(known: Known, found: SymbolDays, days: Sequence[date], setti
             cells.append(absent if known.first_day <= day <= until else NOTHING)
     return SymbolQuality(
         symbol=symbol,
-        exchange=settings.market.exchange(symbol),
+        exchange=found.market.exchange(symbol, days[-1]),
         first_day=known.first_day,
         last_day=known.last_day,
         behind=known.behind,
@@ -263,9 +280,10 @@ def _notes(
 ) -> list[Note]:
     """What a reader should know before believing the figures."""
     notes = [*found.notes, *_calendar_notes(symbols, found, days)]
-    assumed = sum(entry.symbol not in settings.market.exchanges for entry in symbols)
+    assumed = sum(entry.symbol not in found.market.exchanges for entry in symbols)
     if assumed:
-        notes.append(Note("assumed", {"exchange": settings.market.default, "count": assumed}))
+        key = "no_exchange" if settings.exchange == price_bands.UNKNOWN else "assumed"
+        notes.append(Note(key, {"exchange": settings.exchange, "count": assumed}))
     adjusted = [entry.symbol for entry in symbols if entry.tick_days * 2 > entry.present > 0]
     if adjusted:
         notes.append(Note("adjusted", {"count": len(adjusted), "names": tuple(adjusted)}))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from headrace_silver.market.notes import Note
-from headrace_silver.market.price_bands import Market
+from headrace_silver.market.price_bands import UNKNOWN
 from headrace_silver.records.rules import SYMBOL_PATTERN
 
 # Nothing was expected (before the first bar, after the last one of a symbol that stopped), or what the day has.
@@ -37,7 +37,7 @@ class ReportSettings:
 
     days: int = DAYS
     stopped_after: int = STOPPED_AFTER
-    market: Market = field(default_factory=Market)
+    exchange: str = UNKNOWN
     symbol_pattern: str = SYMBOL_PATTERN
 
 

@@ -35,6 +35,7 @@ from headrace.pages import (
     terms,
     tiles,
 )
+from headrace_silver.market.price_bands import UNKNOWN
 from headrace_silver.quality.values import MISSING, PRESENT, REJECTED, REVISED, WARNED, Quality, SymbolQuality
 from headrace_silver.report.text import (
     TEXT_CHARS_MAX,
@@ -189,7 +190,8 @@ def _symbols(words: Words, quality: Quality) -> Html:
     ]
     rows = [
         (
-            _short(entry.symbol), _state(words, entry), entry.exchange, entry.first_day, entry.last_day, entry.behind,
+            _short(entry.symbol), _state(words, entry), _exchange(words, entry.exchange), entry.first_day,
+            entry.last_day, entry.behind,
             Cell(words("missing", missing=entry.missing, count=entry.expected), [entry.missing]),
             words.percent(entry.completeness), entry.rejects, words.percent(entry.validity), entry.revisions,
             entry.band_days, entry.tick_days, entry.closed_days,
@@ -198,6 +200,10 @@ def _symbols(words: Words, quality: Quality) -> Html:
         for entry in entries
     ]  # fmt: skip
     return table(words, Listing("symbols", words("symbols.caption"), columns, rows))
+
+
+def _exchange(words: Words, exchange: str) -> str:
+    return words("exchange.unknown") if exchange == UNKNOWN else _short(exchange)
 
 
 def _state(words: Words, entry: SymbolQuality) -> Cell:
@@ -264,7 +270,7 @@ def _bands(words: Words, quality: Quality) -> Html:
     rows = [
         (
             _short(entry.symbol),
-            entry.exchange,
+            _exchange(words, entry.exchange),
             entry.day,
             *(_price(words, price) for price in (entry.reference, entry.low, entry.high)),
             signed_percent(words, entry.change),

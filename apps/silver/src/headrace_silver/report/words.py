@@ -50,8 +50,11 @@ _ENGLISH = {
     "note.not_kept": "This database has no silver_* tables: nothing is known of revisions and of rejects by day "
     "(silver init).",
     "note.odd": "More than {count} bars look odd: only so many were compared with their band.",
-    "note.assumed": "The tables do not say where a symbol is traded: {exchange} is assumed for {count} of them (bands "
-    "and ticks; --exchange, --exchanges FILE).",
+    "note.assumed": "Nothing says where {count} of the symbols are traded: {exchange} is assumed (silver market "
+    "exchanges FILE).",
+    "note.no_exchange": "Nothing says where {count} of the symbols are traded: only prices that no exchange allows are "
+    "warned of (silver market exchanges FILE, or --exchange).",
+    "exchange.unknown": "unknown",
     "note.adjusted": "{count} symbol has most of its prices between the steps of the exchange, as adjusted prices do; "
     "these days are not marked: {names}.|{count} symbols have most of their prices between the steps of the exchange, "
     "as adjusted prices do; these days are not marked: {names}.",
@@ -196,8 +199,11 @@ _VIETNAMESE = {
     "note.not_kept": "Cơ sở dữ liệu này không có các bảng silver_*: không biết gì về lần sửa và số bị từ chối theo "
     "ngày (silver init).",
     "note.odd": "Hơn {count} nến có vẻ bất thường: chỉ chừng đó được so với biên độ.",
-    "note.assumed": "Các bảng không nêu mã giao dịch ở sàn nào: {count} mã được coi là thuộc {exchange} (biên độ và "
-    "bước giá; --exchange, --exchanges FILE).",
+    "note.assumed": "Không có dữ liệu về sàn của {count} mã: được coi là thuộc {exchange} (silver market exchanges "
+    "FILE).",
+    "note.no_exchange": "Không có dữ liệu về sàn của {count} mã: chỉ cảnh báo giá mà không sàn nào cho phép (silver "
+    "market exchanges FILE, hoặc --exchange).",
+    "exchange.unknown": "không rõ",
     "note.adjusted": "{count} mã có phần lớn giá nằm giữa các bước giá của sàn, như giá điều chỉnh; những ngày này "
     "không được đánh dấu: {names}.",
     "note.pattern": "{count} trên {whole} nến bị mẫu mã chứng khoán từ chối là chứng quyền, quỹ ETF hoặc cổ phiếu "
