@@ -40,6 +40,7 @@ class Wanderer:
         self.job = ""
         self.submitted = 0
         self.claims: list[Claim] = []
+        self.lasting: set[int] = set()
         self.keys = 0
 
     async def wander(self, steps: int) -> None:
@@ -95,6 +96,8 @@ class Wanderer:
         # The history keeps no time here: whether a hold has passed is the store's to say.
         self.history.granted(0.0, granted, 0.0)
         self.claims += granted.claims
+        if hold_s == self.bench.passage.hold_s:
+            self.lasting |= {claim.fence for claim in granted.claims}
 
     async def settle(self) -> None:
         if not self.claims:
@@ -140,7 +143,8 @@ class Wanderer:
         if parcels and number not in self.holding(claim).parcels:
             written = await self.bench.send(claim.fence, *parcels)
             self.history.staged(claim.fence, parcels, written)
-            if written:
+            # A brief hold may pass between the two.
+            if written and claim.fence in self.lasting:
                 assert await self.bench.send(claim.fence, *parcels)
 
     async def renew(self) -> None:
