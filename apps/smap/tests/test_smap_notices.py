@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,8 @@ from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
 from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
-from headrace_smap.insight.notices import ATTEMPTS_MAX, Notice, Notifier
+from headrace_smap.insight.messages import finished_message
+from headrace_smap.insight.notices import ATTEMPTS_MAX, DueNotice, Notice, Notifier, OutgoingMessage
 from headrace_smap.receivers import ReceiverBook
 from headrace_smap.settings import SmapSettings
 from headrace_smap.values import DONE, Standing
@@ -32,8 +33,10 @@ ZALO = {"SMAP_ZALO_USER_ID": "186729651760683225", "SMAP_ZALO_ACCESS_TOKEN": "fi
 class Teller:
     """Knows every project but one."""
 
-    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
-        return None if project == "cancelled" else Notice(notice_id, project, COUNTS, "http://h/projects/p/report")
+    async def message(self, due: DueNotice) -> OutgoingMessage | None:
+        if due.project == "cancelled":
+            return None
+        return finished_message(Notice(due.notice_id, due.project, COUNTS, "http://h/projects/p/report"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,6 +22,7 @@ from headrace_smap.settings import SmapSettings
 
 TABLES = ("projects", "smap_order", "smap_retry", "smap_found", "smap_crawl", "smap_item", "post_analytics")
 TABLES += ("smap_shown", "smap_aggregate", "smap_insight_seen", "smap_notice", "smap_attempt", "headrace_schedule")
+TABLES += ("smap_alert", "smap_receivers")
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ async def office(embedded: SmapSettings) -> AsyncIterator[Office]:
 
 async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
     """A project as all four services leave it."""
+    notice = {"channel": "mail", "receiver": "", "notice_id": f"n {project}"}
     now, found = office.calendar.now, list(paths)
     await office.desk.accountant.expect(project, len(found))
     await office.desk.accountant.settle([ItemEnd(project, path) for path in found[:-1]])
@@ -49,7 +51,9 @@ async def filled(office: Office, project: str, paths: Iterable[str]) -> None:
         ("begin_attempts", {"rows": told[:1], "charge": "c", "now": now}),
         ("aggregate_add", {"rows": told}),
         ("aggregate_see", {"rows": told}),
-        ("notice_add", {"project": project, "rows": [{"channel": "mail", "notice_id": "n"}], "now": now}),
+        ("notice_add", {"project": project, "rows": [notice], "now": now}),
+        ("alert_add", {"rows": [{**told[0], "level": "HIGH"}], "now": now}),
+        ("receivers_set", {"project": project, "receivers": {"mail": ["an@x.vn"]}}),
     )
     await office.client.post(f"/projects/{project}/recrawl", json={"every_hours": 1})
     await office.desk.retrier.retry(project, "seed")

@@ -9,6 +9,7 @@ from email.utils import getaddresses
 from headrace.errors import CallerError
 from headrace.services import Sources, read, setting
 from headrace_smap.database import Database
+from headrace_smap.insight.alerts import read_level
 from headrace_smap.insight.notices import Channel
 from headrace_smap.insight.words import is_web_address
 from headrace_smap.receivers import MAIL, WEBHOOK, ZALO, Receiver
@@ -19,6 +20,12 @@ from headrace_smap.settings import PREFIX
 class NotificationSettings:
     """Settings of the insight service."""
 
+    alert_risk: str = setting(
+        "HIGH", "posts of this risk or more are told during the crawl: HIGH, CRITICAL or off", parse=read_level
+    )
+    alert_interval_s: float = setting(
+        300.0, "at most one message of alerts for a project in so long; what comes meanwhile is one digest", low=0.0
+    )
     public_url: str = setting(
         "", "where people reach the insight service", without="where `SMAP_REPORT_URL` or `up` says that reports are"
     )

@@ -10,9 +10,8 @@ from email.utils import formatdate
 from urllib.parse import unquote, urlsplit
 
 from headrace.errors import CallerError
-from headrace_smap.insight import words
 from headrace_smap.insight.channels import addresses_of
-from headrace_smap.insight.notices import Notice, NoticeRefused
+from headrace_smap.insight.notices import NoticeRefused, OutgoingMessage
 from headrace_smap.receivers import Receiver
 
 SCHEMES = ("smtp", "smtps", "smtp+tls")
@@ -32,22 +31,22 @@ class MailChannel:
         if wrong:
             raise CallerError("SMAP_SMTP_URL does not name a mail server", "smtp://user:password@host:port")
 
-    async def send(self, notice: Notice, receiver: Receiver) -> None:
+    async def send(self, message: OutgoingMessage, receiver: Receiver) -> None:
         try:
-            await asyncio.to_thread(self._deliver, self._letter(notice, receiver))
+            await asyncio.to_thread(self._deliver, self._letter(message, receiver))
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
             if _is_final(error):
                 raise NoticeRefused(str(error)) from None
             raise
 
-    def _letter(self, notice: Notice, receiver: Receiver) -> EmailMessage:
+    def _letter(self, message: OutgoingMessage, receiver: Receiver) -> EmailMessage:
         letter = EmailMessage()
-        letter["Subject"] = words.subject(notice)
+        letter["Subject"] = message.subject
         letter["From"], letter["To"] = self._sender, ", ".join(receiver.addresses)
         letter["Date"] = formatdate()
-        letter["Message-ID"] = f"<{notice.id}@{self._sender.rpartition('@')[2]}>"
+        letter["Message-ID"] = f"<{message.id}@{self._sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
-        letter.set_content(words.text(notice))
+        letter.set_content(message.text)
         return letter
 
     def _deliver(self, letter: EmailMessage) -> None:

@@ -77,8 +77,21 @@ class Notice:
     summary: Summary | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """What is handed over: for people a subject and a text, for programs its kind and data. `id` is the same in every
+    attempt."""
+
+    id: str
+    subject: str
+    text: str
+    kind: str
+    data: Mapping[str, Any]
+
+
 class DueNotice(NamedTuple):
-    """A notice that was claimed. `counts`: what the announcement said, if it did."""
+    """A notice that was claimed. `counts`: what the announcement said, if it did; `alert`: the batch of alerts that it
+    tells, if it tells no end."""
 
     notice_id: str
     project: str
@@ -86,20 +99,21 @@ class DueNotice(NamedTuple):
     receiver: str
     attempts: int
     counts: Mapping[str, int] | None
+    alert: str | None
 
 
 class Channel(Protocol):
     name: str
 
-    async def send(self, notice: Notice, receiver: Receiver) -> None:
+    async def send(self, message: OutgoingMessage, receiver: Receiver) -> None:
         """Hand it over. `NoticeRefused`: for good; any other exception: later."""
 
 
 class Teller(Protocol):
     """Who knows what is to be told."""
 
-    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
-        """None: nobody is to be told of this project. `told` are the counts of its announcement."""
+    async def message(self, due: DueNotice) -> OutgoingMessage | None:
+        """None: nobody is to be told of this project."""
 
 
 class Notifier:
@@ -156,11 +170,11 @@ class Notifier:
 
     async def _send(self, due: DueNotice) -> None:
         try:
-            notice = await self._teller.notice(due.project, due.notice_id, due.counts)
-            if notice is not None:
+            message = await self._teller.message(due)
+            if message is not None:
                 channel, receiver = await self._way(due)
                 async with asyncio.timeout(SEND_S_MAX):
-                    await channel.send(notice, receiver)
+                    await channel.send(message, receiver)
         except Exception as error:
             await self._failed(due, error)
             return

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from headrace.ports import Subscription
+from headrace.ports import Delivery, Subscription
 from headrace.services import Service
 from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregates import Aggregator
+from headrace_smap.insight.alerts import Alert, Alerts, batch_of
 from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
-from headrace_smap.insight.notices import Notice, Notifier
+from headrace_smap.insight.messages import alert_message, finished_message
+from headrace_smap.insight.notices import DueNotice, Notice, Notifier, OutgoingMessage
 from headrace_smap.insight.summaries import summary_of
 from headrace_smap.parts import SmapParts
 from headrace_smap.receivers import ReceiverBook
@@ -34,10 +36,11 @@ class InsightService(Service):
         self.notifier = Notifier(parts.database, channels(settings, parts.database), book, self)
         results = Subscription(INSIGHT_QUEUE, (ANALYSIS_FINISHED,))
         ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))
-        aggregator = Aggregator(parts.database)
+        self._aggregator = Aggregator(parts.database)
+        self.alerts = Alerts(parts.database, book, settings.alert_risk, settings.alert_interval_s)
         room = parts.settings.prefetch
         self._consumers = (
-            Consumer(parts.bus, BatchIntake(results, aggregator.handle, room), "insight"),
+            Consumer(parts.bus, BatchIntake(results, self._results, room), "insight"),
             Consumer(parts.bus, BatchIntake(ends, self.notifier.handle), "notification"),
         )
 
@@ -50,6 +53,7 @@ class InsightService(Service):
             for consumer in self._consumers:
                 group.create_task(consumer.run(stop))
             group.create_task(self.notifier.run(stop))
+            group.create_task(self.alerts.run(stop))
 
     def routes(self) -> Sequence[APIRouter]:
         from headrace_smap.count.progress_routes import progress_routes
@@ -57,19 +61,29 @@ class InsightService(Service):
 
         return [progress_routes(self._parts), *report_routes(self._parts)]
 
-    async def notice(self, project: str, notice_id: str, told: Mapping[str, int] | None = None) -> Notice | None:
+    async def message(self, due: DueNotice) -> OutgoingMessage | None:
         """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
         or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
-        rows = await self._parts.database.rows("notice_counts", project=project)
+        database, project = self._parts.database, due.project
+        rows = await database.rows("notice_counts", project=project)
         total, done, errors, finished, silent, name = rows[0] if rows else (0, 0, 0, False, False, None)
         if silent:
             return None
+        link = self._report_url(project)
+        if due.alert is not None:
+            batch = await batch_of(database, project, due.alert)
+            return alert_message(Alert(due.notice_id, project, batch, link, name or ""), self._parts.settings.timezone)
         if finished:
             counts: Mapping[str, int] = {"total": total, "done": done, "errors": errors}
         else:
-            counts = told or await self._shown(project)
-        summary = await summary_of(self._parts.database, project)
-        return Notice(notice_id, project, counts, self._report_url(project), name or "", summary)
+            counts = due.counts or await self._shown(project)
+        summary = await summary_of(database, project)
+        return finished_message(Notice(due.notice_id, project, counts, link, name or "", summary))
+
+    async def _results(self, deliveries: Sequence[Delivery]) -> None:
+        """Both may be repeated: each result is counted once, and alerted once per level."""
+        await self._aggregator.handle(deliveries)
+        await self.alerts.handle(deliveries)
 
     async def _shown(self, project: str) -> dict[str, int]:
         seen = await self._parts.ledger.tally(project)

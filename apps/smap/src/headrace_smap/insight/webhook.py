@@ -10,8 +10,7 @@ from standardwebhooks.webhooks import Webhook
 
 from headrace_smap.collector.crawlers.addresses import checked_place
 from headrace_smap.collector.tasks import CrawlFailed, CrawlLater
-from headrace_smap.envelope import JOB_COMPLETED
-from headrace_smap.insight.notices import Notice, NoticeRefused
+from headrace_smap.insight.notices import NoticeRefused, OutgoingMessage
 from headrace_smap.receivers import Receiver
 
 TIMEOUT_S = 20.0
@@ -24,18 +23,18 @@ class WebhookChannel:
     def __init__(self, private: bool) -> None:
         self._private = private
 
-    async def send(self, notice: Notice, receiver: Receiver) -> None:
+    async def send(self, message: OutgoingMessage, receiver: Receiver) -> None:
         (url,) = receiver.addresses
         if receiver.name:
             await self._check(url)
         now = datetime.now(UTC)
-        data = {"project_id": notice.project, **notice.counts, "report_url": notice.report_url, **_more(notice)}
-        body = json.dumps({"type": JOB_COMPLETED, "timestamp": now.isoformat(), "data": data}, ensure_ascii=False)
+        document = {"type": message.kind, "timestamp": now.isoformat(), "data": message.data}
+        body = json.dumps(document, ensure_ascii=False)
         headers = {
             "content-type": "application/json",
-            "webhook-id": notice.id,
+            "webhook-id": message.id,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": Webhook(receiver.secret).sign(notice.id, now, body),
+            "webhook-signature": Webhook(receiver.secret).sign(message.id, now, body),
         }
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
             answer = await client.post(url, content=body.encode(), headers=headers)
@@ -52,15 +51,3 @@ class WebhookChannel:
             raise NoticeRefused("the webhook leads to no public address (SMAP_WEBHOOK_PRIVATE=1 allows it)") from None
         except CrawlLater:
             raise ConnectionError("the host of the webhook cannot be resolved") from None
-
-
-def _more(notice: Notice) -> dict[str, object]:
-    """What is known beside the counts."""
-    more: dict[str, object] = {"name": notice.name} if notice.name else {}
-    if notice.summary is not None and notice.summary.posts:
-        summary = notice.summary
-        more["shares"] = {name: round(share, 4) for name, share in summary.shares.items()}
-        more |= {"spam": summary.spam, "simulated": summary.simulated}
-        if summary.risk is not None:
-            more["risk"] = {level: summary.risk[level] for level in ("HIGH", "CRITICAL")}
-    return more

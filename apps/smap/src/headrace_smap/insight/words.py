@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from headrace.pages import Texts, Words
-from headrace_smap.insight.notices import COUNTS, Notice, Summary
+from headrace_smap.days import clock_in
+from headrace_smap.insight.alerts import Alert, AlertedPost
+from headrace_smap.insight.notices import COUNTS, SENTIMENTS, Notice, Summary
 
 VIETNAMESE = {
     "finished": "Dự án {name} đã phân tích xong.",
@@ -17,6 +21,19 @@ VIETNAMESE = {
     "simulated": "{count} bài là mô phỏng: do máy đặt ra, không phải ý kiến của ai.",
     "report": "Báo cáo: {url}",
     "subject_finished": "{name}: đã phân tích xong",
+    "subject_alert": "{name}: {count} bài rủi ro cao",
+    "subject_simulated": "mô phỏng",
+    "alert": "{count} bài rủi ro cao của dự án {name}: {critical} CRITICAL, {high} HIGH.",
+    "alert_more": "Dưới đây là {shown} bài rủi ro nhất; báo cáo có đủ.",
+    "alert_simulated": "Bài mô phỏng: do máy đặt ra, không phải ý kiến của ai.",
+    "why": "Vì sao: {reasons}.",
+    "negative": "tiêu cực ({score})",
+    "neutral": "trung tính ({score})",
+    "positive": "tích cực ({score})",
+    "aspects": "chê {names}",
+    "impact": "tác động {impact} / 100",
+    "missing": "không rõ {names}",
+    "unknown": "chỉ biết mức rủi ro",
 }
 ENGLISH = {
     "finished": "Project {name} is analysed.",
@@ -30,15 +47,30 @@ ENGLISH = {
     "|{count} posts are simulated: made up, and nobody's opinion.",
     "report": "Report: {url}",
     "subject_finished": "{name}: analysed",
+    "subject_alert": "{name}: {count} post of high risk|{name}: {count} posts of high risk",
+    "subject_simulated": "simulated",
+    "alert": "{count} post of high risk in project {name}: {critical} CRITICAL, {high} HIGH."
+    "|{count} posts of high risk in project {name}: {critical} CRITICAL, {high} HIGH.",
+    "alert_more": "The {shown} of the greatest risk follow; the report has all.",
+    "alert_simulated": "A simulated post: made up, and nobody's opinion.",
+    "why": "Why: {reasons}.",
+    "negative": "negative ({score})",
+    "neutral": "neutral ({score})",
+    "positive": "positive ({score})",
+    "aspects": "complaints about {names}",
+    "impact": "impact {impact} / 100",
+    "missing": "not known: {names}",
+    "unknown": "nothing but the risk is known",
 }
 TEXTS = Texts(vi=VIETNAMESE, en=ENGLISH)
 NAME_CHARS_MAX = 100
+POST_CHARS_MAX = 280
+REASONS_MAX = 5
 
 
 def subject(notice: Notice) -> str:
     """One line: what is in it may have been written by anybody."""
-    name = _name(notice)
-    return " · ".join(TEXTS.of(language)("subject_finished", name=name) for language in TEXTS.languages)
+    return _each("subject_finished", name=_name(notice))
 
 
 def text(notice: Notice) -> str:
@@ -74,8 +106,71 @@ def _summary(summary: Summary, words: Words) -> list[str]:
     return lines + ([words("simulated", count=summary.simulated)] if summary.simulated else [])
 
 
-def _name(notice: Notice) -> str:
-    return " ".join((notice.name or notice.project).split())[:NAME_CHARS_MAX]
+def alert_subject(alert: Alert) -> str:
+    """One line: the highest level, name, how many, and whether any of it was made up."""
+    parts = [_each("subject_alert", name=_name(alert), count=alert.batch.count)]
+    if alert.batch.simulated:
+        parts.append(_each("subject_simulated"))
+    return f"[{alert.batch.level}] " + " · ".join(parts)
+
+
+def alert_text(alert: Alert, zone: ZoneInfo) -> str:
+    """What happened, where the report is, and the posts; a message that is cut loses the last of these."""
+    heads = ("\n".join(_alert_head(alert, TEXTS.of(language))) for language in TEXTS.languages)
+    return "\n\n".join([*heads, *("\n".join(_post(post, zone)) for post in alert.batch.posts)])
+
+
+def _alert_head(alert: Alert, words: Words) -> Iterator[str]:
+    batch, shown = alert.batch, len(alert.batch.posts)
+    levels = {"critical": batch.levels.get("CRITICAL", 0), "high": batch.levels.get("HIGH", 0)}
+    yield words("alert", name=_name(alert), count=batch.count, **levels)
+    if batch.simulated:
+        yield words("simulated", count=batch.simulated)
+    if batch.count > shown:
+        yield words("alert_more", shown=shown)
+    if alert.report_url:
+        yield words("report", url=alert.report_url)
+
+
+def shortened(text: str | None) -> str:
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= POST_CHARS_MAX else f"{flat[: POST_CHARS_MAX - 1]}…"
+
+
+def _post(post: AlertedPost, zone: ZoneInfo) -> Iterator[str]:
+    if post.simulated:
+        yield _each("alert_simulated")
+    yield f"[{post.level}] {shortened(post.text) or post.path}"
+    when = f"{clock_in(zone, post.published_at):%Y-%m-%d %H:%M} {zone.key}" if post.published_at else ""
+    about = (" ".join((post.author or "").split())[:NAME_CHARS_MAX], post.platform, when)
+    if any(about):
+        yield " · ".join(part for part in about if part)
+    if post.url and is_web_address(post.url) and post.url.isprintable():
+        yield post.url
+    for language in TEXTS.languages:
+        yield _why(post, TEXTS.of(language))
+
+
+def _why(post: AlertedPost, words: Words) -> str:
+    reasons = []
+    if post.sentiment in SENTIMENTS and post.sentiment_score is not None:
+        reasons.append(words(post.sentiment, score=words.number(post.sentiment_score, 2)))
+    bad = [name for name, said in (post.aspects or {}).items() if said.get("label") == "negative"]
+    if bad:
+        reasons.append(words("aspects", names=", ".join(bad[:REASONS_MAX])))
+    if post.impact is not None:
+        reasons.append(words("impact", impact=words.number(post.impact)))
+    if post.missing:
+        reasons.append(words("missing", names=", ".join(post.missing)))
+    return words("why", reasons=", ".join(reasons) or words("unknown"))
+
+
+def _each(key: str, **values: object) -> str:
+    return " · ".join(TEXTS.of(language)(key, **values) for language in TEXTS.languages)
+
+
+def _name(told: Notice | Alert) -> str:
+    return " ".join((told.name or told.project).split())[:NAME_CHARS_MAX]
 
 
 def is_web_address(text: str) -> bool:

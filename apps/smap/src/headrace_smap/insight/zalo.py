@@ -11,12 +11,13 @@ from typing import Any
 import httpx
 
 from headrace_smap.database import Database
-from headrace_smap.insight import words
 from headrace_smap.insight.channels import NotificationSettings
-from headrace_smap.insight.notices import Notice, NoticeRefused
+from headrace_smap.insight.notices import NoticeRefused, OutgoingMessage
 from headrace_smap.receivers import Receiver
 
 TIMEOUT_S = 20.0
+TEXT_CHARS_MAX = 2_000
+"""Zalo takes no more."""
 TOKEN_RAN_OUT = frozenset((-216, -220, -124))
 NOT_NOW = frozenset((-32, -200, -500))
 ACCESS, REFRESH = "zalo_access_token", "zalo_refresh_token"
@@ -28,19 +29,21 @@ class ZaloChannel:
     def __init__(self, settings: NotificationSettings, database: Database) -> None:
         self._settings, self._database = settings, database
 
-    async def send(self, notice: Notice, receiver: Receiver) -> None:
+    async def send(self, message: OutgoingMessage, receiver: Receiver) -> None:
         async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
             token = await self._kept(ACCESS) or self._settings.zalo_access_token
-            answer = await self._tell(client, token, notice, receiver) if token else {"error": -216}
+            answer = await self._tell(client, token, message, receiver) if token else {"error": -216}
             if answer.get("error") in TOKEN_RAN_OUT:
-                answer = await self._tell(client, await self._renewed(client), notice, receiver)
+                answer = await self._tell(client, await self._renewed(client), message, receiver)
         if answer.get("error"):
             words_of_zalo = f"Zalo answers {answer.get('error')}: {str(answer.get('message'))[:200]}"
             raise ConnectionError(words_of_zalo) if answer["error"] in NOT_NOW else NoticeRefused(words_of_zalo)
 
-    async def _tell(self, client: httpx.AsyncClient, token: str, notice: Notice, receiver: Receiver) -> dict[str, Any]:
+    async def _tell(
+        self, client: httpx.AsyncClient, token: str, message: OutgoingMessage, receiver: Receiver
+    ) -> dict[str, Any]:
         recipient = {"user_id": receiver.addresses[0]}
-        document = {"recipient": recipient, "message": {"text": words.text(notice)}}
+        document = {"recipient": recipient, "message": {"text": message.text[:TEXT_CHARS_MAX]}}
         address = f"{self._settings.zalo_api_url}/v3.0/oa/message/cs"
         answer = await client.post(address, json=document, headers={"access_token": token})
         return _document(answer)

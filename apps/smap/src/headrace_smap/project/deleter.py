@@ -116,6 +116,7 @@ class Deleter:
         names = ("crawl_forget", "crawl_forget_found", "aggregate_forget", "aggregate_forget_seen")
         own = (
             "notice_forget",
+            "alert_forget",
             "receivers_forget",
             "deletion_attempts",
             "deletion_retries",

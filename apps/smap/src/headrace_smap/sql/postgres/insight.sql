@@ -69,20 +69,22 @@ ON CONFLICT (notice_id) DO NOTHING;
 
 -- name: notice_claim
 -- Due notices are held until `until`; one whose sender vanished is due again then. While a project that we know goes on,
--- nothing of it is due: somebody has announced its end too early. One that was cancelled or deleted has no end to await.
+-- its end is not due: somebody has announced it too early. One that was cancelled or deleted has no end to await.
 UPDATE smap_notice AS notice
    SET due_at = :until, attempts = notice.attempts + 1
   FROM (SELECT notice_id
           FROM smap_notice AS waiting
          WHERE state = 'waiting' AND due_at <= :now
-           AND NOT EXISTS (SELECT 1 FROM smap_project AS known
-                            WHERE known.project_id = waiting.project_id AND known.status IS NOT NULL
-                              AND coalesce(known.finished_at, known.cancelled_at, known.deleted_at) IS NULL)
+           AND (alert IS NOT NULL
+                OR NOT EXISTS (SELECT 1 FROM smap_project AS known
+                                WHERE known.project_id = waiting.project_id AND known.status IS NOT NULL
+                                  AND coalesce(known.finished_at, known.cancelled_at, known.deleted_at) IS NULL))
          ORDER BY due_at
          LIMIT :room
            FOR UPDATE SKIP LOCKED) AS due
  WHERE notice.notice_id = due.notice_id
-RETURNING notice.notice_id, notice.project_id, notice.channel, notice.receiver, notice.attempts, notice.counts;
+RETURNING notice.notice_id, notice.project_id, notice.channel, notice.receiver, notice.attempts, notice.counts,
+          notice.alert;
 
 -- name: notice_counts
 -- What the finish row says, whether there is one, whether nobody is to be told, and what people call the project.

@@ -71,19 +71,20 @@ ON CONFLICT (notice_id) DO NOTHING;
 
 -- name: notice_claim
 -- Due notices are held until `until`; one whose sender vanished is due again then. While a project that we know goes on,
--- nothing of it is due: somebody has announced its end too early. One that was cancelled or deleted has no end to await.
+-- its end is not due: somebody has announced it too early. One that was cancelled or deleted has no end to await.
 UPDATE smap_notice
    SET due_at = :until, attempts = attempts + 1
  WHERE notice_id IN (SELECT notice_id
                        FROM smap_notice AS waiting
                       WHERE state = 'waiting' AND due_at <= :now
-                        AND NOT EXISTS (SELECT 1 FROM smap_project AS known
-                                         WHERE known.project_id = waiting.project_id AND known.status IS NOT NULL
-                                           AND coalesce(known.finished_at, known.cancelled_at,
-                                                        known.deleted_at) IS NULL)
+                        AND (alert IS NOT NULL
+                             OR NOT EXISTS (SELECT 1 FROM smap_project AS known
+                                             WHERE known.project_id = waiting.project_id AND known.status IS NOT NULL
+                                               AND coalesce(known.finished_at, known.cancelled_at,
+                                                            known.deleted_at) IS NULL))
                       ORDER BY due_at
                       LIMIT :room)
-RETURNING notice_id, project_id, channel, receiver, attempts, counts AS "counts [json]";
+RETURNING notice_id, project_id, channel, receiver, attempts, counts AS "counts [json]", alert;
 
 -- name: notice_counts
 -- What the finish row says, whether there is one, whether nobody is to be told, and what people call the project.
