@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,14 @@ from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import SmapSettings
 
 HOSTILE = '<img src=x onerror="alert(1)"> & Cổ phiếu'
+LONG = "proj_01a1e5d6-0bee-7519-ae61-fc2a821c87fc"
 SIZES = ((1_440, "light"), (390, "dark"), (390, "light"))
 # What is cut off at the right, or scrolls sideways.
 CUT = """[...document.querySelectorAll('.scroll, figure, main')].filter(each => each.scrollWidth > each.clientWidth + 1)
     .map(each => each.className + ' ' + each.scrollWidth)"""
+# Values that run into their neighbours.
+OVERLAPPING = """[...document.querySelectorAll('tbody td')].filter(each => each.scrollWidth > each.clientWidth + 1)
+    .map(each => each.textContent)"""
 ROWS = "[...document.querySelectorAll('[data-table=posts] tbody tr')]"
 OUTPUT = "document.querySelector('[data-table=posts] output').textContent"
 SEEN = """['Sentiment', 'Risk'].map(name => {{ const cell = {rows}[0].querySelector(`[data-l=${{name}}]`);
@@ -40,7 +45,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @asynccontextmanager
 async def served(settings: SmapSettings, *posts: dict[str, Any]) -> AsyncIterator[tuple[str, SmapParts]]:
     async with open_parts(settings) as parts:
-        for project in ("p", "empty"):
+        for project in ("p", "empty", LONG):
             await parts.database.rows("truth_open", project=project, now=AT)
         await _named(parts.database)
         if posts:
@@ -80,6 +85,7 @@ def looked_at(browser: Browser, url: str) -> None:
         browser.prefer(scheme)
         assert browser.run("document.documentElement.scrollWidth") == width, url
         assert browser.run(CUT) == [], (url, width)
+        assert browser.run(OVERLAPPING) == [], (url, width)
         assert browser.violations() == [], (url, width, scheme)
     assert browser.said == [], url
 
@@ -88,7 +94,7 @@ async def test_axe_finds_nothing_on_any_page_in_any_language(browser: Browser, e
     async with served(embedded, *map(hostile, range(40))) as (url, _):
         for page in ("", "projects/p/report", "projects/p/posts", "projects/empty/report", "projects/empty/posts"):
             for language in ("en", "vi"):
-                await asyncio.to_thread(looked_at, browser, f"{url}/{page}?language={language}&beside=empty")
+                await asyncio.to_thread(looked_at, browser, f"{url}/{page}?language={language}&beside={LONG}")
         words = await asyncio.to_thread(browser.run, "document.title")
         assert words == "Bài viết · empty · smap"
 
@@ -136,6 +142,24 @@ async def test_the_file_stands_alone_with_5_000_posts(browser: Browser, tmp_path
             assert browser.said == []
 
         await asyncio.to_thread(walk)
+
+
+async def test_the_command_writes_the_file(
+    embedded: SmapSettings, tmp_path: Path, headrace_command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    async with served(embedded, *map(hostile, range(3))):
+        pass
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return headrace_command("smap", "report", *words, SMAP_HOME=str(embedded.home))
+
+    assert (await asyncio.to_thread(run, "p", "--language", "vi", "--beside", "empty")).returncode == 0
+    text = (tmp_path / "report-p.html").read_text("utf-8")
+    assert '<html lang="vi">' in text
+    assert "So sánh dự án" in text
+    assert (await asyncio.to_thread(run, "nobody")).returncode == 3
+    assert "--language en or vi" in (await asyncio.to_thread(run, "p", "--language", "fr")).stderr
+    assert (await asyncio.to_thread(run, "p", str(tmp_path / "missing" / "r.html"))).returncode != 0
 
 
 async def test_a_page_speaks_the_language_of_the_browser_unless_told(embedded: SmapSettings) -> None:

@@ -53,7 +53,7 @@ def periods(view: ReportView, report: ProjectReport) -> Html:
 
 def beside(view: ReportView, report: ProjectReport) -> Html:
     """This project and those it is compared with; a service offers others to choose from."""
-    form = _form(view) if view.others and not view.in_file else Html()
+    form = _form(view) if view.others and report.posts and not view.in_file else Html()
     if not view.beside:
         return form
     words, every = view.words, [report, *view.beside]
