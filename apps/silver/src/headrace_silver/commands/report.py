@@ -76,18 +76,30 @@ def late(
     context: typer.Context,
     days: Annotated[int, typer.Option(min=1, help="How many trading days behind is late.")] = 1,
     stopped_after: Annotated[int, typer.Option(min=1, help=_STOPPED)] = 20,
+    alert: Annotated[
+        bool, typer.Option("--alert", help="Tell people, once for each symbol and day: SILVER_LATE_COMMAND, _WEBHOOK.")
+    ] = False,
 ) -> int:
     """Which symbols lack their latest bar.
 
     That of the last trading day whose session is over: run it before the market opens. Exit code 1 if there are any,
     or if there is no bar at all. Symbols that stopped trading are listed apart.
     """
-    from headrace_silver.quality import late_symbols
+    from headrace_silver.quality import late_alerts, late_symbols
 
     session = of(context)
+    deliver = late_alerts.AlertSettings.read(os.environ).delivery() if alert else None
     with opened_store(session) as store:
         found = late_symbols.late(store, datetime.now(UTC), days, stopped_after)
-    session.answer(late_symbols.document(found), lambda console: _show_late(console, found))
+        alerted = late_alerts.alert(store, found, deliver) if deliver else None
+    if alerted is not None:
+        session.say(
+            f"people were told of {len(alerted):,} of {len(found.late):,}" if alerted else "nothing new to tell"
+        )
+    session.answer(
+        {**late_symbols.document(found), **({} if alerted is None else {"alerted": alerted})},
+        lambda console: _show_late(console, found),
+    )
     return Exit.OK if found.ok else Exit.FAILED
 
 

@@ -1,0 +1,177 @@
+"""People are told of late symbols, once for each symbol and day."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from silver_desk import bar, consume, put
+
+from headrace.errors import CallerError, OperatorError
+from headrace_silver.quality.late_alerts import AlertSettings, alert
+from headrace_silver.quality.late_symbols import late
+from headrace_silver.stores.silver_store import SilverStore, open_store
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+MORNING = datetime(2025, 3, 14, 1, 0, tzinfo=UTC)
+EVENING = datetime(2025, 3, 14, 9, 0, tzinfo=UTC)
+APPEND = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
+
+
+@pytest.fixture
+def store(silver_store: SilverStore) -> SilverStore:
+    """AAA has its bar of the 13th, BBB and CCC have not."""
+    days = {"AAA": "2025-03-13", "BBB": "2025-03-12", "CCC": "2025-03-07"}
+    put(silver_store, [bar(symbol, day) for symbol, day in days.items()])
+    consume(silver_store)
+    return silver_store
+
+
+@pytest.fixture
+def answers() -> list[int]:
+    """What the webhook answers, one after another."""
+    return []
+
+
+@pytest.fixture
+def webhook(answers: list[int]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of a webhook, and what it got."""
+    got: list[dict[str, Any]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(answers.pop(0) if answers else 204)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/hook", got
+        server.shutdown()
+        serving.join()
+
+
+def quiet(text: str, document: Mapping[str, Any]) -> None:
+    """A delivery that succeeds."""
+
+
+def test_each_symbol_is_told_once_a_day(store: SilverStore, webhook: tuple[str, list[dict[str, Any]]]) -> None:
+    url, got = webhook
+    deliver = AlertSettings(late_webhook=url).delivery()
+    assert alert(store, late(store, MORNING), deliver) == ["BBB", "CCC"]
+    assert alert(store, late(store, MORNING), deliver) == []
+    assert len(got) == 1
+    assert got[0]["text"].startswith("silver: 2 of 3 symbols lack a bar for 2025-03-13: CCC (last bar 2025-03-07), BBB")
+    assert [entry["symbol"] for entry in got[0]["late"]] == ["CCC", "BBB"]
+    # The next day is another one.
+    assert alert(store, late(store, EVENING), deliver) == ["AAA", "BBB", "CCC"]
+
+
+def test_only_what_is_new_is_told(store: SilverStore) -> None:
+    said: list[str] = []
+    assert alert(store, late(store, MORNING, days=4), quiet) == ["CCC"]
+    assert alert(store, late(store, MORNING), lambda text, _: said.append(text)) == ["BBB"]
+    assert "BBB" in said[0]
+    assert "CCC" not in said[0]
+
+
+@pytest.mark.parametrize("answer", [500, 404, 302])
+def test_what_was_not_delivered_is_told_by_the_next_run(
+    store: SilverStore, webhook: tuple[str, list[dict[str, Any]]], answers: list[int], answer: int
+) -> None:
+    url, got = webhook
+    answers.append(answer)
+    deliver = AlertSettings(late_webhook=url).delivery()
+    with pytest.raises(OperatorError, match=f"it answers {answer}") as failed:
+        alert(store, late(store, MORNING), deliver)
+    assert url not in str(failed.value)
+    assert alert(store, late(store, MORNING), deliver) == ["BBB", "CCC"]
+    assert len(got) == 2
+
+
+def test_a_command_gets_the_text(store: SilverStore, tmp_path: Path) -> None:
+    told = tmp_path / "told.txt"
+    deliver = AlertSettings(late_command=shlex.join([sys.executable, "-c", APPEND, str(told)])).delivery()
+    alert(store, late(store, MORNING), deliver)
+    alert(store, late(store, MORNING), deliver)
+    assert told.read_text().count("symbols lack a bar for 2025-03-13") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ([sys.executable, "-c", "import sys; sys.exit('no mail today')"], "exit code 1, no mail today"),
+        (["/nowhere/mail"], "No such file"),
+    ],
+)
+def test_a_command_that_fails_has_told_nobody(store: SilverStore, line: list[str], words: str) -> None:
+    with pytest.raises(OperatorError, match=words):
+        alert(store, late(store, MORNING), AlertSettings(late_command=shlex.join(line)).delivery())
+    assert alert(store, late(store, MORNING), quiet) == ["BBB", "CCC"]
+
+
+def test_of_two_runs_at_once_one_tells(store: SilverStore, silver_url: str) -> None:
+    start, said = threading.Barrier(2), []
+
+    def one_of_two() -> None:
+        own = open_store(silver_url)
+        start.wait()
+        alert(own, late(own, MORNING), lambda text, _: said.append(text))
+        own.close()
+
+    both = [threading.Thread(target=one_of_two) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert len(said) == 1
+
+
+def test_no_bar_at_all_is_told_once_too(silver_store: SilverStore) -> None:
+    said: list[str] = []
+    for _ in range(2):
+        alert(silver_store, late(silver_store, MORNING), lambda text, _: said.append(text))
+    assert said == ["silver: there is no bar of any symbol that still trades (asked for 2025-03-13)."]
+
+
+def test_old_alerts_are_forgotten(store: SilverStore) -> None:
+    alert(store, late(store, MORNING), quiet)
+    later = MORNING.replace(year=2027)
+    alert(store, late(store, later), quiet)
+    assert alert(store, late(store, MORNING), quiet) == ["BBB", "CCC"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"late_webhook": "hooks.example"}, "SILVER_LATE_WEBHOOK"), ({"late_command": "mail 'x"}, "SILVER_LATE_COMMAND")],
+)
+def test_a_channel_that_cannot_work_is_refused(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(CallerError, match=words):
+        AlertSettings(**settings)
+
+
+def test_cron_is_told_by_the_exit_code_whether_or_not_people_were(
+    headrace_command: Command, silver_url: str, silver_store: SilverStore, tmp_path: Path
+) -> None:
+    command = shlex.join([sys.executable, "-c", APPEND, str(tmp_path / "told.txt")])
+    line = ("--json", "silver", "late", "--alert", "--store", silver_url)
+    first, second = (headrace_command(*line, SILVER_LATE_COMMAND=command) for _ in range(2))
+    assert (first.returncode, second.returncode) == (1, 1)
+    assert [json.loads(done.stdout)["alerted"] for done in (first, second)] == [[""], []]
+    nobody = headrace_command(*line, SILVER_LATE_COMMAND="")
+    assert nobody.returncode == 2
+    assert "SILVER_LATE_COMMAND" in nobody.stderr
