@@ -221,6 +221,8 @@ async def test_the_end_is_told_beside_the_alerts(watch: Watch) -> None:
     await accountant.seal("p", 0)
     assert await watch.insight.notifier.send_due() == 1
     assert [got.document["type"] for got in watch.hook.got] == ["post.alert", "job.completed"]
+    rows = await watch.parts.database.rows("notice_list", project="p")
+    assert sorted(row[-1] for row in rows) == ["alert", "end"]
 
 
 @pytest.mark.parametrize(("level", "sent"), [("high", ["HIGH", "CRITICAL"]), ("CRITICAL", ["CRITICAL"]), ("off", [])])

@@ -86,7 +86,7 @@ async def open_crawl(office: Office) -> Accountant:
 
 
 async def state(office: Office, project: str) -> tuple[str, int]:
-    ((_, _, _, state, attempts, _, _),) = await office.parts.database.rows("notice_list", project=project)
+    ((_, _, _, state, attempts, _, _, _),) = await office.parts.database.rows("notice_list", project=project)
     return state, attempts
 
 

@@ -145,7 +145,7 @@ async def test_a_webhook_of_a_project_is_signed_by_its_own_secret(office: Office
 async def test_a_webhook_of_a_project_leads_to_no_private_network(office: Office, hook: Receiver) -> None:
     project = await office.make(receivers=webhook(f"{hook.url}/hook"))
     assert [state for *_, state in await tell(office, project, SMAP_WEBHOOK_PRIVATE="0")] == ["given up"]
-    ((*_, error, _),) = await office.parts.database.rows("notice_list", project=project)
+    ((*_, error, _, _),) = await office.parts.database.rows("notice_list", project=project)
     assert "leads to no public address" in error
     assert hook.got == []
 
@@ -165,7 +165,7 @@ async def test_who_is_taken_off_gets_nothing_that_still_waits(office: Office, ho
 async def test_mail_without_a_server_says_so(office: Office) -> None:
     project = await office.make(receivers={"mail": ["an@x.vn"]})
     assert await tell(office, project) == [("mail", "an@x.vn", "given up")]
-    ((*_, error, _),) = await office.parts.database.rows("notice_list", project=project)
+    ((*_, error, _, _),) = await office.parts.database.rows("notice_list", project=project)
     assert "SMAP_SMTP_URL is not set" in error
 
 

@@ -12,6 +12,7 @@ import redis.asyncio
 from headrace.services import serving
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.frame import NAME, service_of
+from headrace_smap.insight.notices import DueNotice
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import open_parts
 from headrace_smap.settings import SmapSettings
@@ -24,16 +25,20 @@ async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_th
     await board.hset("smap:proj:p", mapping={"status": "DONE", "total": 10, "done": 10, "errors": 2})
     await board.aclose()
     async with open_parts(replace(embedded, redis_url=redis_database)) as parts:
-        notice = await InsightService(parts).notice("p", "n")
-        nobody = await InsightService(parts).notice("nobody", "n")
+        insight = InsightService(parts)
+        message, nobody = await insight.message(end_of("p")), await insight.message(end_of("nobody"))
         await parts.database.rows("truth_open", project="gone", now=datetime.now(UTC))
-        assert await InsightService(parts).notice("gone", "n") is not None
+        assert await insight.message(end_of("gone")) is not None
         await Accountant(parts).forget("gone")
-        assert await InsightService(parts).notice("gone", "n") is None
-    assert notice is not None
-    assert notice.counts == {"total": 10, "done": 10, "errors": 2}
+        assert await insight.message(end_of("gone")) is None
+    assert message is not None
+    assert message.data == {"project_id": "p", "total": 10, "done": 10, "errors": 2, "report_url": ""}
     assert nobody is not None
-    assert nobody.counts == {}
+    assert nobody.data == {"project_id": "nobody", "report_url": ""}
+
+
+def end_of(project: str) -> DueNotice:
+    return DueNotice("n", project, "webhook", "", 1, None, None)
 
 
 async def test_insight_answers_for_progress_too(embedded: SmapSettings) -> None:

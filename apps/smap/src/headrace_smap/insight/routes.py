@@ -31,8 +31,8 @@ def report_routes(parts: SmapParts) -> list[APIRouter]:
 
     @data.get("/projects/{project}/notices")
     async def notices(project: ProjectName) -> dict[str, Any]:
-        """Who was told that the project is finished."""
-        names = ("channel", "receiver", "notice_id", "state", "attempts", "error", "sent_at")
+        """Who was told of risky posts (alert) and that the project is finished (end)."""
+        names = ("channel", "receiver", "notice_id", "state", "attempts", "error", "sent_at", "tells")
         rows = await parts.database.rows("notice_list", project=project)
         if not rows and not (await look(parts.database, [project]))[0].known:
             raise _unknown(project)

@@ -107,7 +107,8 @@ UPDATE smap_notice SET state = 'sent', sent_at = :now, error = NULL WHERE notice
 UPDATE smap_notice SET state = :state, due_at = :due, error = :error WHERE notice_id = :notice AND state = 'waiting';
 
 -- name: notice_list
-SELECT channel, receiver, notice_id, state, attempts, error, sent_at AS "sent_at [time]"
+SELECT channel, receiver, notice_id, state, attempts, error, sent_at AS "sent_at [time]",
+       CASE WHEN alert IS NULL THEN 'end' ELSE 'alert' END
   FROM smap_notice
  WHERE project_id = :project
  ORDER BY channel, receiver, notice_id;
