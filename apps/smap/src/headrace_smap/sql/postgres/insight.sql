@@ -193,13 +193,13 @@ WITH said AS (
       FROM post_analytics AS post, jsonb_array_elements_text(post.phrases) AS phrase (value)
      WHERE post.project_id = :project AND NOT post.is_spam
 ), counted AS (
-    SELECT kind, name, row_number() OVER (PARTITION BY kind ORDER BY count(*) DESC, name) AS place
-      FROM said WHERE name <> '' GROUP BY kind, name
+    SELECT kind, name, sentiment, count(*) AS posts FROM said WHERE name <> '' GROUP BY kind, name, sentiment
+), summed AS (
+    SELECT counted.*, sum(posts) OVER (PARTITION BY kind, name) AS total FROM counted
+), placed AS (
+    SELECT summed.*, dense_rank() OVER (PARTITION BY kind ORDER BY total DESC, name) AS place FROM summed
 )
-SELECT said.kind, said.name, said.sentiment, count(*)
-  FROM said JOIN counted ON counted.kind = said.kind AND counted.name = said.name
- WHERE counted.place <= :room
- GROUP BY 1, 2, 3;
+SELECT kind, name, sentiment, posts FROM placed WHERE place <= :room;
 
 -- name: post_choices
 -- What filters offer, as so many posts of a project have it; the most frequent first.
