@@ -95,7 +95,7 @@ class Lives:
         database = self.parts.database
         assert await unpublished(database, project) == []
         assert {item for (item,) in await database.rows("crawl_known", project=project, items=sorted(paths))} == paths
-        assert await database.rows("crawl_found", project=project) == [(len(paths), True)]
+        assert await database.rows("crawl_found", project=project) == [(len(paths), True, "")]
         assert {path async for path in blobs_of(self.parts, project)} == paths
         mine = [event for event in self.told if event.key == project]
         assert len({(event.event_id, event.body) for event in mine}) == len(paths)

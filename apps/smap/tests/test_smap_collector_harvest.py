@@ -78,10 +78,10 @@ async def test_a_crash_at_any_point_loses_and_doubles_nothing(parts: SmapParts) 
 class MarksFirst(Harvester):
     """Says that posts were told of before they were."""
 
-    async def _tell(self, project: str, rows: Iterable[Sequence[str]]) -> None:
+    async def _tell(self, project: str, rows: Iterable[Sequence[str]], traceparent: str) -> None:
         told = list(rows)
         await self._parts.database.rows("crawl_published", project=project, items=[row[0] for row in told])
-        await super()._tell(project, told)
+        await super()._tell(project, told, traceparent)
 
 
 class NamesFirst(Harvester):

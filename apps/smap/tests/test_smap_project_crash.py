@@ -118,9 +118,9 @@ class WithoutSeed(Creator):
 
     made = 0
 
-    async def create(self, project: str, order: AcceptedOrder) -> None:
+    async def create(self, project: str, order: AcceptedOrder, traceparent: str = "") -> None:
         WithoutSeed.made += 1
-        await super().create(f"{project}-{WithoutSeed.made}", order)
+        await super().create(f"{project}-{WithoutSeed.made}", order, traceparent)
 
 
 async def test_without_the_seed_a_project_would_be_doubled(embedded: SmapSettings) -> None:

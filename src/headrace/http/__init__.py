@@ -11,6 +11,7 @@
 - Without an API key it listens on loopback only; with one, every route but `/healthz` and `/readyz` asks for it.
 - `Idempotency-Key` on every POST: a handler takes its ids from `seed_of(request)`, and a repeat is the same change.
 - `/healthz`, `/readyz`, `/metrics`, and OpenAPI 3.1 under `/api/v1/openapi.json`, where all routes exist as well.
+- Every request has a trace (`traceparent`, W3C), its own or a new one: in its log lines and `traceparent_of(request)`.
 - `EventStream` is Server-Sent Events that resume, beat, and end when the client or the service goes.
 
 Names are loaded when they are first used; nothing here costs anything before.
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from headrace.core.idempotency import Answer as Answer
     from headrace.core.idempotency import Attempt as Attempt
     from headrace.core.idempotency import Begun as Begun
+    from headrace.core.traces import TRACEPARENT as TRACEPARENT
+    from headrace.core.traces import read_traceparent as read_traceparent
     from headrace.http.asgi_application import application as application
     from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
     from headrace.http.cursors import PAGE_MAX as PAGE_MAX
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from headrace.http.problems import Problem as Problem
     from headrace.http.server import Served as Served
     from headrace.http.server import serving as serving
+    from headrace.http.trace_context import new_traceparent as new_traceparent
+    from headrace.http.trace_context import traceparent_of as traceparent_of
 
 _NAMES = {
     "http.asgi_application": ("application",),
@@ -54,7 +59,9 @@ _NAMES = {
     "http.problems": ("Problem",),
     "http.server": ("Served", "serving"),
     "http.event_streams": ("EventStream", "StreamEvent", "last_event_id"),
+    "http.trace_context": ("new_traceparent", "traceparent_of"),
     "core.idempotency": ("Answer", "Attempt", "Begun"),
+    "core.traces": ("TRACEPARENT", "read_traceparent"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _EXTRA = {"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"}

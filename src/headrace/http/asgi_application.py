@@ -1,7 +1,7 @@
 """The application: routes of a service inside everything that is the same for all services.
 
-From the outside in: counts → headers → answers to errors → who may come in → what comes in → repeats → answers to
-errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is an answer that is
+From the outside in: trace → counts → headers → answers to errors → authentication → what comes in → repeats → answers
+to errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is an answer that is
 kept for its repeat, what a door raises is not.
 """
 
@@ -24,6 +24,7 @@ from headrace.http.openapi import Described
 from headrace.http.options import Options
 from headrace.http.problems import Answering, on_http_exception, on_invalid
 from headrace.http.routes import Heads, Routes
+from headrace.http.trace_context import Tracing
 
 PREFIX = "/api/v1"
 
@@ -58,6 +59,7 @@ def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
 def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
     store = options.idempotency or MemoryIdempotency()
     return [
+        Middleware(Tracing),
         Middleware(Observing, name=options.name, registry=registry),
         Middleware(SafeHeaders),
         Middleware(Answering),

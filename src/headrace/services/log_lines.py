@@ -42,6 +42,7 @@ def log_to_stderr(level: int = logging.INFO) -> None:
 
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper("iso"),
             render,

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from headrace.errors import HeadraceError, OperatorError, suppress_healing
+from headrace.http import TRACEPARENT
 from headrace.ports import Bus, Delivery, Subscription
 from headrace.services import Pauses, rest
+from headrace_smap.envelope import trace_of
 
 HOLD_S = 60.0
 POLL_S = 1.0
@@ -113,7 +115,8 @@ class Consumer:
         pauses = Pauses()
         while True:
             try:
-                await self._intake.handle(deliveries)
+                with _logged_trace(deliveries):
+                    await self._intake.handle(deliveries)
                 return True
             except HeadraceError as error:
                 if not error.heals:
@@ -126,7 +129,8 @@ class Consumer:
 
     async def _failed(self, delivery: Delivery, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"[:500]
-        log.error("message.failed", subscription=delivery.subscription, event_id=delivery.event.event_id, reason=reason)
+        about = {"event_id": delivery.event.event_id, "reason": reason, TRACEPARENT: trace_of(delivery.event)}
+        log.error("message.failed", subscription=delivery.subscription, **about)
         try:
             await self._bus.requeue([delivery], FAILED_DELAY_S, reason)
         except HeadraceError as refused:
@@ -155,3 +159,12 @@ class Consumer:
             yield
         finally:
             renewing.cancel()
+
+
+@contextlib.contextmanager
+def _logged_trace(deliveries: Sequence[Delivery]) -> Iterator[None]:
+    """Log lines name the trace that these messages belong to, if it is one."""
+    traces = {trace_of(delivery.event) for delivery in deliveries}
+    known = {TRACEPARENT: next(iter(traces))} if len(traces) == 1 and "" not in traces else {}
+    with structlog.contextvars.bound_contextvars(**known):
+        yield

@@ -7,6 +7,7 @@ does not know is kept. Events whose repeat must be recognised have an id derived
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 import uuid_utils
 
+from headrace.http import TRACEPARENT, read_traceparent
 from headrace.ports import Event
 from headrace_smap.values import Standing
 
@@ -132,6 +134,16 @@ def job_completed(project: str, counts: Standing, at: datetime) -> Event:
     payload = {"project_id": project, "total": counts.total, "done": counts.done, "errors": counts.errors}
     body = {"event_id": completed_id(project), "timestamp": moment(at), "project_id": project, "payload": payload}
     return Event(completed_id(project), JOB_COMPLETED, _encode(body), project, happened_at=at.timestamp())
+
+
+def traced(event: Event, traceparent: str) -> Event:
+    """The same event as a part of this trace; of none if it is empty."""
+    return replace(event, headers={**(event.headers or {}), TRACEPARENT: traceparent}) if traceparent else event
+
+
+def trace_of(event: Event) -> str:
+    """The trace that an event of anybody belongs to, if it names one."""
+    return read_traceparent(str((event.headers or {}).get(TRACEPARENT, "")))
 
 
 def derived_id(*names: str) -> str:

@@ -61,5 +61,5 @@ def post_of(event: Event) -> HandledPost:
         post = HandledPost(project, item_name(path), path, event.body)
         post.told_at, post.crawled_at = message.timestamp, text_of(told.crawled_at, CRAWLED_CHARS_MAX)
         post.keyword = text_of(told.rest.get("keyword"), KEYWORD_CHARS_MAX)
-    post.traceparent = event.headers.get("traceparent", "") if event.headers else ""
+    post.traceparent = envelope.trace_of(event)
     return post

@@ -16,7 +16,7 @@ import structlog
 from headrace.errors import TooLarge
 from headrace.ports import Bus, Event, QueueBus, Subscription
 from headrace_smap.analytics.posts import Fault, HandledPost
-from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE, derived_id
+from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE, derived_id, traced
 
 HEADER_CHARS_MAX = 1_000
 UNKNOWN = Fault("unknown", "")
@@ -75,11 +75,9 @@ class Letters:
             "project": post.project,
             "path": _printable(post.path),
         }
-        if post.traceparent:
-            headers["traceparent"] = post.traceparent
         topic = ERRORS_QUEUE if self._queues is None else DATA_COLLECTED
         shown = {name: value[:HEADER_CHARS_MAX] for name, value in headers.items()}
-        return Event(letter_id(post.body), topic, post.body, post.project, shown)
+        return traced(Event(letter_id(post.body), topic, post.body, post.project, shown), post.traceparent)
 
 
 def letter_id(body: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from headrace.ports import Event
@@ -42,7 +41,7 @@ def events(posts: Sequence[HandledPost], now: datetime) -> list[Event]:
                 "analyzed_at": post.found.analyzed_at,
             }
             event = envelope.analysis_finished(post.project, post.path, result, now)
-            told.append(replace(event, headers={"traceparent": post.traceparent}) if post.traceparent else event)
+            told.append(envelope.traced(event, post.traceparent))
     return told
 
 

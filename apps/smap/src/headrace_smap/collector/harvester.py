@@ -28,7 +28,7 @@ from headrace_smap.collector.blob_names import blob_path, blob_prefix
 from headrace_smap.collector.metrics import Counts
 from headrace_smap.collector.tasks import CURSOR_CHARS_MAX, CrawlTask, Page, Post
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.envelope import Collected, data_collected, moment
+from headrace_smap.envelope import Collected, data_collected, moment, traced
 from headrace_smap.parts import SmapParts
 
 POSTS_AT_ONCE = 200
@@ -101,7 +101,7 @@ class Harvester:
             if not rows or not count or not count[0][1]:
                 return
             await self._accountant.expect(project, count[0][0])
-            await self._tell(project, rows)
+            await self._tell(project, rows, count[0][2])
             items = [item for item, _, _ in rows]
             await self._parts.database.rows("crawl_published", project=project, items=items)
             self.counts.published += len(items)
@@ -179,11 +179,12 @@ class Harvester:
         async with self._uploads:
             await self._parts.blobs.put(path, body)
 
-    async def _tell(self, project: str, rows: Iterable[Sequence[str]]) -> None:
-        events = [
+    async def _tell(self, project: str, rows: Iterable[Sequence[str]], traceparent: str) -> None:
+        told = (
             data_collected(Collected(project, item, platform, crawled_at), datetime.fromisoformat(crawled_at))
             for item, platform, crawled_at in rows
-        ]
+        )
+        events = [traced(event, traceparent) for event in told]
         if not all(await self._parts.bus.publish(events)):
             self.counts.unheard += 1
             log.error("collector.nobody_listens", project=project, posts=len(events))

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 import headrace
+from headrace.http import new_traceparent
 from headrace.ports import Delivery
 from headrace_smap.collector.flow import open_round
 from headrace_smap.collector.harvester import FAILED, WAITING
@@ -21,7 +22,7 @@ from headrace_smap.collector.task_plan import OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.envelope import Malformed, Message, read
+from headrace_smap.envelope import Malformed, Message, read, trace_of
 from headrace_smap.parts import SmapParts
 
 ORDER = "order"
@@ -44,9 +45,11 @@ class Orders:
                 log.error("order.malformed", event_id=delivery.event.event_id, reason=reason)
                 await self._parts.bus.dead_letter([delivery], reason)
                 continue
-            await self._take(message, flow, now())
+            trace = trace_of(delivery.event) or new_traceparent()
+            with structlog.contextvars.bound_contextvars(traceparent=trace):
+                await self._take(message, flow, now(), trace)
 
-    async def _take(self, message: Message, flow: headrace.Flow, now: datetime) -> None:
+    async def _take(self, message: Message, flow: headrace.Flow, now: datetime, trace: str) -> None:
         project = message.project
         if await self._parts.database.rows("crawl_shut", projects=[project]):
             # Long over, cancelled or deleted: opening it again would show what is not so any more.
@@ -56,7 +59,9 @@ class Orders:
         place = {"project": project}
         plan = {**place, "rows": self.plan(message), "now": now}
         planned = ("crawl_hold", place), ("crawl_plan", plan), ("crawl_planned", place)
-        rows = (await self._parts.database.transact(*planned))[2]
+        # The first trace stays: a project of a foreign service has its row only now.
+        traced = ("truth_trace", {**place, "traceparent": trace})
+        rows = (await self._parts.database.transact(*planned, traced))[2]
         tasks = [msgspec.json.decode(document, type=CrawlTask) for (document,) in rows]
         await self._accountant.expect(project, 0)
         job = await open_round(self._parts.engine, flow, project, tasks)

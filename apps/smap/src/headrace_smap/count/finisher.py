@@ -13,7 +13,7 @@ from datetime import datetime
 import structlog
 
 from headrace_smap.count.truth import Truth
-from headrace_smap.envelope import completed_id, job_completed
+from headrace_smap.envelope import completed_id, job_completed, traced
 from headrace_smap.parts import SmapParts
 from headrace_smap.values import Standing
 
@@ -43,7 +43,8 @@ class Finisher:
         )
         truth = Truth(*rows[0])
         if truth.finished_at == now:
-            log.info("project.finished", project=project, **counts, cancelled=truth.cancelled_at is not None)
+            about = {"cancelled": truth.cancelled_at is not None, "traceparent": truth.traceparent}
+            log.info("project.finished", project=project, **counts, **about)
         if not truth.announced_at and seen.done <= seen.counted:
             await self.announce(truth)
         return truth
@@ -52,7 +53,8 @@ class Finisher:
         """Tell what the finish row says, and write down that it was told."""
         if truth.finished_at is None:
             return
-        await self._bus.publish([job_completed(truth.project, truth.final(), truth.finished_at)])
+        event = job_completed(truth.project, truth.final(), truth.finished_at)
+        await self._bus.publish([traced(event, truth.traceparent)])
         await self.told(truth.project)
 
     async def told(self, project: str) -> None:

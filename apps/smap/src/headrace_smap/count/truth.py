@@ -56,6 +56,7 @@ class Truth:
     completed_seen_at: datetime | None
     deleted_at: datetime | None
     there: bool
+    traceparent: str = ""
 
     @property
     def known(self) -> bool:

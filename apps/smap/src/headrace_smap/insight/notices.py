@@ -134,6 +134,7 @@ class Notifier:
             except Malformed as wrong:
                 log.warning("completion.unreadable", event_id=delivery.event.event_id, rule=wrong.rule)
                 continue
+            log.info("completion.received", project=message.project)
             await self.add(message.project, _counts(message.payload))
 
     async def add(self, project: str, counts: Mapping[str, int] | None = None) -> None:

@@ -19,10 +19,11 @@ from datetime import datetime
 import structlog
 
 from headrace.errors import Conflict
+from headrace.http import new_traceparent
 from headrace.ports import Event
 from headrace_smap.count.completions import utc_now
 from headrace_smap.database import Step
-from headrace_smap.envelope import project_created
+from headrace_smap.envelope import project_created, traced
 from headrace_smap.parts import SmapParts
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.receivers import Receivers
@@ -40,9 +41,12 @@ class Creator:
     def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
         self._parts, self._now = parts, now
 
-    async def create(self, project: str, order: AcceptedOrder, receivers: Receivers | None = None) -> None:
-        """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was."""
-        steps, events = self._steps(project, order), self._events(project, order)
+    async def create(
+        self, project: str, order: AcceptedOrder, receivers: Receivers | None = None, traceparent: str = ""
+    ) -> None:
+        """Make the project, or find it made by the same order. `Conflict`: the id is somebody else's, or was. Without
+        the trace of a request one begins here."""
+        steps, events = self._written(project, order, traceparent)
         if receivers is not None:
             steps.append(("receivers_set", {"project": project, "receivers": receivers.stored()}))
         try:
@@ -54,13 +58,18 @@ class Creator:
     async def create_crawl(self, project: str, order: AcceptedOrder) -> None:
         """Make the project of a due time; again, whatever day it is by then, the first order stands. Nothing if it or
         its parent was deleted."""
-        steps, events = self._steps(project, order), self._events(project, order)
+        steps, events = self._written(project, order)
         steps.append(("receivers_inherit", {"project": project, "parent": order.parent}))
         try:
             await self._parts.database.commit(*steps, events=events, insist=STANDS)
         except Conflict:
             return
         log.info("project.created", project=project, parent=order.parent)
+
+    def _written(self, project: str, order: AcceptedOrder, traceparent: str = "") -> tuple[list[Step], list[Event]]:
+        trace = traceparent or new_traceparent()
+        events = [traced(event, trace) for event in self._events(project, order)]
+        return [*self._steps(project, order), ("truth_trace", {"project": project, "traceparent": trace})], events
 
     def _events(self, project: str, order: AcceptedOrder) -> list[Event]:
         return [project_created(project, order.payload(), self._now())]

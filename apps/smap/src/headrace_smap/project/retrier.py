@@ -11,11 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from headrace.errors import Conflict
+from headrace.http import new_traceparent
 from headrace.ports import Event
 from headrace_smap.count.completions import utc_now
 from headrace_smap.count.truth import look
 from headrace_smap.database import Row
-from headrace_smap.envelope import Collected, Malformed, collected, data_collected, read
+from headrace_smap.envelope import Collected, Malformed, collected, data_collected, read, traced
 from headrace_smap.parts import SmapParts
 
 ROOM = 500
@@ -27,8 +28,10 @@ class Retrier:
     def __init__(self, parts: SmapParts, now: Callable[[], datetime] = utc_now) -> None:
         self._database, self._now = parts.database, now
 
-    async def retry(self, project: str, seed: str) -> int:
-        """Try every post again that is failed now; how many there are. The same again with the same seed adds none."""
+    async def retry(self, project: str, seed: str, traceparent: str = "") -> int:
+        """Try every post again that is failed now; how many there are. The same again with the same seed adds none.
+        Without the trace of a request one begins here."""
+        trace = traceparent or new_traceparent()
         (truth,) = await look(self._database, [project])
         if truth.cancelled_at is not None:
             # Nobody analyses its posts any more.
@@ -42,7 +45,7 @@ class Retrier:
                 await self._database.commit(
                     ("retry_add", {**request, "items": tuple(events), "now": self._now()}),
                     ("forget_attempts", {"rows": items}),
-                    events=list(events.values()),
+                    events=[traced(event, trace) for event in events.values()],
                 )
         ((count,),) = await self._database.rows("retry_count", **request)
         return int(count)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from headrace.http import PAGE_DEFAULT, PAGE_MAX, EventStream, Problem, last_event_id, seed_of
+from headrace.http import PAGE_DEFAULT, PAGE_MAX, EventStream, Problem, last_event_id, seed_of, traceparent_of
 from headrace_smap.count.progress_routes import ProjectName
 from headrace_smap.project.export import form_of
 from headrace_smap.project.links import LinkedReader, Links
@@ -77,7 +77,7 @@ def _making(desk: ProjectOperations, links: Links) -> APIRouter:
         """Order a project. With an Idempotency-Key the same request again is the same project."""
         wanted = understood(order, desk.wishes)
         project = order.id or f"proj_{seed_of(request)}"
-        await desk.creator.create(project, wanted, order.receivers)
+        await desk.creator.create(project, wanted, order.receivers, traceparent_of(request))
         made = {"id": project, "project_id": project, "status": "INITIALIZING", **wanted.payload()}
         made["receivers"] = order.receivers.shown() if order.receivers else None
         return JSONResponse({**made, "links": links.of(project)}, 201, {"Location": f"/projects/{project}"})
@@ -152,7 +152,7 @@ def _steering(desk: ProjectOperations) -> APIRouter:
     async def retry(project: ProjectName, request: Request) -> Any:
         """Try all posts again that ended as errors; how many there are."""
         await desk.reader.known(project)
-        return {"id": project, "retried": await desk.retrier.retry(project, seed_of(request))}
+        return {"id": project, "retried": await desk.retrier.retry(project, seed_of(request), traceparent_of(request))}
 
     @router.post("/projects/{project}/seal")
     async def seal(project: ProjectName, order: SealOrder | None = None) -> Any:

@@ -103,8 +103,8 @@ SELECT task.document
  ORDER BY task.position;
 
 -- name: crawl_found
--- How many posts a project has, and whether somebody still waits for them.
-SELECT found, deleted_at IS NULL FROM smap_project WHERE project_id = :project;
+-- How many posts a project has, whether somebody still waits for them, and the trace that they belong to.
+SELECT found, deleted_at IS NULL, traceparent FROM smap_project WHERE project_id = :project;
 
 -- name: crawl_lost
 -- Platforms on which a holder was lost in mid-crawl.

@@ -10,6 +10,10 @@ INSERT INTO smap_project (project_id, created_at, moved_at)
 SELECT project, :now, :now FROM unnest(:projects::text[]) AS asked(project) ORDER BY project
     ON CONFLICT (project_id) DO NOTHING
 
+-- name: truth_trace
+-- The trace that a project belongs to: the first stays.
+UPDATE smap_project SET traceparent = :traceparent WHERE project_id = :project AND traceparent = ''
+
 -- name: truth_crawl
 UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawled_at IS NULL
 
@@ -63,7 +67,7 @@ SELECT project, status, coalesce(rank, -1), coalesce(account.total, 0), coalesce
        coalesce(account.errors, 0), coalesce(settled, 0), coalesce(failed, 0), coalesce(found, 0), coalesce(others, 0),
        coalesce(others_failed, 0), coalesce(era, ''), crawled_at, moved_at, sealed_at, cancelled_at, finished_at,
        final_total, final_done, final_errors, announced_at, completed_seen_at, deleted_at,
-       EXISTS (SELECT 1 FROM projects WHERE id = project)
+       EXISTS (SELECT 1 FROM projects WHERE id = project), coalesce(traceparent, '')
   FROM unnest(:projects::text[]) AS asked(project) LEFT JOIN smap_project AS account ON project_id = project
 
 -- name: truth_watch

@@ -10,6 +10,10 @@ INSERT INTO smap_project (project_id, created_at, moved_at)
 SELECT value, :now, :now FROM json_each(:projects) WHERE true
     ON CONFLICT (project_id) DO NOTHING
 
+-- name: truth_trace
+-- The trace that a project belongs to: the first stays.
+UPDATE smap_project SET traceparent = :traceparent WHERE project_id = :project AND traceparent = ''
+
 -- name: truth_crawl
 UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawled_at IS NULL
 
@@ -64,7 +68,8 @@ SELECT asked.value, status, coalesce(rank, -1), coalesce(total, 0), coalesce(don
        sealed_at AS "sealed_at [time]", cancelled_at AS "cancelled_at [time]", finished_at AS "finished_at [time]",
        final_total, final_done, final_errors, announced_at AS "announced_at [time]",
        completed_seen_at AS "completed_seen_at [time]", deleted_at AS "deleted_at [time]",
-       EXISTS (SELECT 1 FROM projects WHERE id = asked.value) AS "there [bool]"
+       EXISTS (SELECT 1 FROM projects WHERE id = asked.value) AS "there [bool]",
+       coalesce(traceparent, '')
   FROM json_each(:projects) AS asked LEFT JOIN smap_project ON project_id = asked.value
 
 -- name: truth_watch
