@@ -177,6 +177,17 @@ class StrangersContract:
         await account.look_after()
         assert account.metric("sealed_but_unfinished") == 0
 
+    async def test_a_cancelled_project_is_neither_unfinished_nor_stuck(self, account: Account) -> None:
+        await account.accountant.open(P)
+        await account.accountant.seal(P, 2)
+        await account.settle("a")
+        await account.look_after()
+        assert (account.metric("unfinished"), account.metric("cancelled")) == (1, 0)
+        await account.accountant.cancel(P)
+        await account.look_after(12, every_s=60)
+        assert (account.metric("unfinished"), account.metric("cancelled")) == (0, 1)
+        assert account.metric("sealed_but_unfinished") == 0
+
     async def test_a_word_of_somebody_else_gives_way_to_our_seal(self, account: Account) -> None:
         await account.accountant.open(P)
         await account.foreign.hash.hset(P, status="PAUSED")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from headrace_smap.values import CRAWLING, DONE, INITIALIZING, PROCESSING
 
 P = "theirs"
 ANSWER_S_MAX = 1.0
+INSISTING_S = 15.0
 
 
 @pytest.fixture
@@ -88,6 +90,28 @@ async def test_a_deleted_project_is_shown_no_more_though_the_ledger_has_it(offic
     assert (await office.client.delete(f"/projects/{project}")).status_code == 204
     assert await office.parts.ledger.tally(project) is not None
     assert (await office.client.get(f"/projects/{project}/progress")).status_code == 404
+
+
+def test_commands_work_while_redis_is_frozen(
+    real_environment: dict[str, str],
+    fault_proxy: Callable[[str], Proxy],
+    headrace_command: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    proxy = fault_proxy(real_environment["SMAP_REDIS_URL"])
+    environment = {**real_environment, "SMAP_REDIS_URL": proxy.url}
+    proxy.black_hole()
+
+    def said(*arguments: str) -> str:
+        began = time.monotonic()
+        done = headrace_command("smap", *arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        # Redis is asked four times, five seconds each, by whoever insists on its answer.
+        assert time.monotonic() - began < INSISTING_S
+        return done.stdout
+
+    project = said("create", "VinFast", "--days", "2025-01-01..2025-01-02", "--simulated").strip()
+    assert "INITIALIZING" in said("progress", project)
+    assert "INITIALIZING" in said("projects")
 
 
 @pytest.mark.parametrize("fault", ["frozen", "away"])

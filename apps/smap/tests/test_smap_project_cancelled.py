@@ -11,6 +11,7 @@ from smap_office import Office, open_office
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.progress_routes import watch
 from headrace_smap.insight.report.content import gather
+from headrace_smap.insight.report.page import headline
 from headrace_smap.settings import SmapSettings
 
 
@@ -50,6 +51,9 @@ async def test_a_cancelled_project_is_called_so_everywhere(office: Office) -> No
     (listed,) = (await office.client.get("/projects")).json()["items"]
     assert [(each["status"], each["ended"]) for each in (shown, listed)] == [("CANCELLED", True)] * 2
     assert {event["topic"] for event in await office.events()} <= {"project.created"}
+    report = await gather(office.parts.database, project)
+    assert report is not None
+    assert headline(report) == "Cancelled before there were results."
 
 
 async def test_a_cancelled_project_of_a_foreign_service_is_called_so_too(office: Office) -> None:

@@ -24,6 +24,7 @@ from headrace_smap.project.creator import Creator
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.project.orders import AcceptedOrder
 from headrace_smap.project.routes import project_routes
+from headrace_smap.receivers import Receivers
 from headrace_smap.settings import SmapSettings
 
 Equip = Callable[[ProjectOperations], ProjectOperations]
@@ -118,9 +119,11 @@ class WithoutSeed(Creator):
 
     made = 0
 
-    async def create(self, project: str, order: AcceptedOrder, traceparent: str = "") -> None:
+    async def create(
+        self, project: str, order: AcceptedOrder, receivers: Receivers | None = None, traceparent: str = ""
+    ) -> None:
         WithoutSeed.made += 1
-        await super().create(f"{project}-{WithoutSeed.made}", order, traceparent)
+        await super().create(f"{project}-{WithoutSeed.made}", order, receivers, traceparent)
 
 
 async def test_without_the_seed_a_project_would_be_doubled(embedded: SmapSettings) -> None:

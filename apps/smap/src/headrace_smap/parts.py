@@ -46,9 +46,10 @@ class SmapParts:
 
 
 @asynccontextmanager
-async def open_parts(settings: SmapSettings, new: bool = True) -> AsyncIterator[SmapParts]:
+async def open_parts(settings: SmapSettings, new: bool = True, checked: bool = True) -> AsyncIterator[SmapParts]:
     """Open every part, make what is missing, and give everything back at the end. Only with `new` may this begin an
-    embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped."""
+    embedded database: to whoever only looks, an empty one would hide that SMAP_HOME is mistyped. Whether Redis is fit
+    for its part is `checked` by services, and not by a command, which may not even need it."""
     from prometheus_client import CollectorRegistry
 
     if not new and not settings.pg_dsn and not (settings.home / DATABASE_FILE).exists():
@@ -59,7 +60,7 @@ async def open_parts(settings: SmapSettings, new: bool = True) -> AsyncIterator[
             await make_directory(settings.home, "SMAP_HOME")
         engine = await stack.enter_async_context(headrace.connect(settings.engine_url, tables=TABLES))
         bus = await _bus(settings, engine, stack)
-        ledger = await _ledger(settings, engine, stack)
+        ledger = await _ledger(settings, engine, stack, checked)
         blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
         await blobs.prepare()
         yield SmapParts(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
@@ -73,11 +74,13 @@ async def _bus(settings: SmapSettings, engine: headrace.Engine, stack: AsyncExit
     )
 
 
-async def _ledger(settings: SmapSettings, engine: headrace.Engine, stack: AsyncExitStack) -> ProjectLedger:
+async def _ledger(
+    settings: SmapSettings, engine: headrace.Engine, stack: AsyncExitStack, checked: bool
+) -> ProjectLedger:
     if not settings.redis_url:
         from headrace_smap.ledger.store_ledger import StoreLedger
 
         return StoreLedger(engine)
     from headrace_smap.ledger.redis_ledger import open_redis_ledger
 
-    return await stack.enter_async_context(open_redis_ledger(settings.redis_url))
+    return await stack.enter_async_context(open_redis_ledger(settings.redis_url, checked))

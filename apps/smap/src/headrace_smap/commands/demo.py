@@ -155,12 +155,14 @@ async def _create(client: httpx.AsyncClient, url: str, zone: ZoneInfo) -> str:
 
 async def _follow(client: httpx.AsyncClient, url: str, show: Show) -> None:
     """Until the finish line; what does not come to it in time is an error."""
+    from headrace_smap.values import FINAL
+
     before, moved_at = None, time.monotonic()
     async with asyncio.timeout(WAIT_S_MAX):
         while True:
             progress = (await client.get(url)).json()
             show(progress)
-            if progress["status"] == "DONE":
+            if progress["status"] in FINAL:
                 return
             if progress != before:
                 before, moved_at = progress, time.monotonic()

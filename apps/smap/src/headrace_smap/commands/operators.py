@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headrace.commands import Exit, of
-from headrace.errors import CallerError, NotFound, OperatorError
+from headrace.errors import CallerError, NotFound, OperatorError, suppress_healing
 
 if TYPE_CHECKING:
     from headrace_smap.project.operations import ProjectOperations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Project = Annotated[str, typer.Argument(help="The project's id.")]
 LIST_MAX = 200
+PUBLISH_S_MAX = 2.0
 _WORDS = "{status}: {processed:,} of {total:,} posts, {errors:,} failed, {percent:.2f} %"
 
 
@@ -68,7 +69,7 @@ def create(
         except ValidationError as wrong:
             raise CallerError("; ".join(map(fault_words, wrong.errors())), "--days 2025-01-01..2025-01-31") from None
         await desk.creator.create(project, order, given.receivers)
-        await desk.relay.relay()
+        await _published(desk)
         return project
 
     project = with_desk(work)
@@ -183,7 +184,7 @@ def retry(context: typer.Context, project: Project) -> None:
 
         await known_project(desk, project)
         count = await desk.retrier.retry(project, new_id())
-        await desk.relay.relay()
+        await _published(desk)
         return count
 
     count = with_desk(work)
@@ -266,6 +267,13 @@ async def known_project(desk: ProjectOperations, project: str) -> None:
         raise unknown(project)
 
 
+async def _published(desk: ProjectOperations) -> None:
+    """Publish now what was committed; what cannot be, because a server is away, the project service publishes."""
+    with suppress_healing(), suppress(TimeoutError):
+        async with asyncio.timeout(PUBLISH_S_MAX):
+            await desk.relay.relay()
+
+
 def unknown(project: str) -> NotFound:
     return NotFound(f"there is no project {project}", "headrace smap projects lists them")
 
@@ -285,7 +293,7 @@ def with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = Tru
     from headrace_smap.project.operations import desk_of
 
     async def whole() -> T:
-        async with open_parts(FRAME.load(os.environ), new) as parts:
+        async with open_parts(FRAME.load(os.environ), new, checked=False) as parts:
             return await work(desk_of(parts))
 
     log_to_stderr(logging.ERROR)

@@ -161,11 +161,13 @@ def _together(earlier: Standing | None, later: Standing) -> Standing:
 
 
 @asynccontextmanager
-async def open_redis_ledger(url: str) -> AsyncIterator[RedisLedger]:
-    """The ledger of the database that the URL names, 1 if it names none; refused where Redis could lose it."""
+async def open_redis_ledger(url: str, checked: bool = True) -> AsyncIterator[RedisLedger]:
+    """The ledger of the database that the URL names, 1 if it names none; refused where Redis could lose it. Unless that
+    is `checked` nothing is asked yet: a Redis that is away is noticed by who needs it."""
     calls = RedisCalls(url, database_of(url), shown(url))
     try:
-        await check_settings(calls, shown(url))
+        if checked:
+            await check_settings(calls, shown(url))
         yield RedisLedger(calls)
     finally:
         await calls.close()

@@ -32,6 +32,9 @@ class Metrics:
             "headrace_smap_never_opened", "Projects with posts that nobody opened, for ten minutes", registry=registry
         )
         self._unfinished = Gauge("headrace_smap_unfinished", "Projects that are not finished", registry=registry)
+        self._cancelled = Gauge(
+            "headrace_smap_cancelled", "Projects that were cancelled, for as long as they are shown", registry=registry
+        )
         self._foreign = Gauge("headrace_smap_foreign_done", "Posts that foreign workers counted", registry=registry)
         self._beyond = Gauge("headrace_smap_beyond_total", "Posts that ended beyond a sealed total", registry=registry)
         self._not_sealed = Gauge(
@@ -45,7 +48,9 @@ class Metrics:
 
     def show(self, views: Sequence[View]) -> None:
         seen = [view.seen for view in views if view.seen is not None]
-        self._unfinished.set(sum(view.truth.finished_at is None and view.truth.known for view in views))
+        truths = [view.truth for view in views if view.truth.known]
+        self._unfinished.set(sum(truth.finished_at is None and truth.cancelled_at is None for truth in truths))
+        self._cancelled.set(sum(truth.cancelled_at is not None for truth in truths))
         self._foreign.set(sum(max(0, each.done - each.counted) for each in seen))
         self._beyond.set(sum(beyond_total(view, view.truth.settled) for view in views))
         self._not_sealed.set(sum(is_complete_but_open(view) and still_for(view) >= NOT_SEALED for view in views))

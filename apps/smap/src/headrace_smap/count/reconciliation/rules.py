@@ -150,8 +150,11 @@ def is_complete_but_open(view: View) -> bool:
 
 
 def is_stuck(view: View) -> bool:
-    """Sealed, not at its end, and nothing has moved for long: something that was expected does not come."""
+    """Sealed, not at its end, and nothing has moved for long: something that was expected does not come. Nobody waits
+    for a cancelled one."""
     seen = view.seen
+    if view.truth.cancelled_at is not None:
+        return False
     return seen is not None and seen.sealed and seen.status != DONE and still_for(view) >= NOT_MOVED
 
 

@@ -32,7 +32,7 @@ from headrace_smap.insight.report.figures import KINDS, OTHER, SENTIMENTS, Share
 from headrace_smap.insight.report.post_table import post_table
 from headrace_smap.insight.report.posts import RISKY, SPAM
 from headrace_smap.insight.report.view import RISK_TONES, SENTIMENT_TONES, ReportView
-from headrace_smap.values import DONE
+from headrace_smap.values import CANCELLED, DONE
 
 ROWS_MAX = 15
 NAME_CHARS_MAX = 60
@@ -77,7 +77,7 @@ def headline(report: ProjectReport, view: ReportView | None = None) -> str:
     words, figures = (view or ReportView()).words, report.figures
     if not report.posts:
         if report.status != DONE:
-            return words("headline.none")
+            return words("headline.cancelled" if report.status == CANCELLED else "headline.none")
         failed = len(report.failed_tasks)
         return words("headline.failed", count=failed) if failed else words("headline.empty")
     if not figures.posts:

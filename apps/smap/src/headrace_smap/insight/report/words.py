@@ -11,6 +11,7 @@ _ENGLISH = {
     "about.finished": "finished {when}",
     "about.zone": "days and times of {zone}",
     "headline.none": "No results yet.",
+    "headline.cancelled": "Cancelled before there were results.",
     "headline.empty": "Finished: no posts were found.",
     "headline.failed": "Finished: no posts were found; {count} crawl task failed."
     "|Finished: no posts were found; {count} crawl tasks failed.",
@@ -175,6 +176,7 @@ _VIETNAMESE = {
     "about.finished": "xong lúc {when}",
     "about.zone": "ngày giờ theo {zone}",
     "headline.none": "Chưa có kết quả.",
+    "headline.cancelled": "Đã hủy trước khi có kết quả.",
     "headline.empty": "Đã xong: không tìm thấy bài nào.",
     "headline.failed": "Đã xong: không tìm thấy bài nào; {count} tác vụ thu thập bị lỗi.",
     "headline.spam": "Đã phân tích {count} bài, tất cả là spam.",
