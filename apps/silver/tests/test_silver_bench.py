@@ -21,3 +21,5 @@ def test_silver_is_measured_beside_its_raw_limit_and_the_plain_way(tmp_path: Pat
         ("headrace", 300),
     ]
     assert all(result["tasks_per_s"] > 0 for result in found)
+    assert [result["times_raw"] > 0 for result in found] == [True] * 3
+    assert found[1]["times_raw"] == 1
