@@ -173,7 +173,8 @@ async def open_office(settings: SmapSettings, **options: Any) -> AsyncIterator[O
     async with open_parts(settings) as opened, dated(opened, calendar) as parts:
         await parts.bus.subscribe(Subscription(EAR, ("project.created", "data.collected", "job.completed")))
         desk = desk_of(parts, calendar)
-        routers = [front_routes(desk.wishes.simulates), *project_routes(desk), progress_routes(parts, look_s=0.01)]
+        front = front_routes(desk.wishes.simulates, settings.timezone)
+        routers = [front, *project_routes(desk), progress_routes(parts, look_s=0.01)]
         app = application(Options("project", idempotency=desk.keys, **options), routers)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
             yield Office(parts, desk, client, calendar)

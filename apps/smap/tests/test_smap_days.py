@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 from smap_analytics_desk import Desk, open_desk
+from smap_office import open_office
 from smap_posts import PROJECT, post
 
 from headrace.errors import CallerError
@@ -123,6 +124,13 @@ async def test_the_last_moment_of_all_has_a_day_too(embedded: SmapSettings) -> N
         ((_, *row),) = await desk.parts.database.rows("project_results", project=PROJECT, after="", room=2)
         assert date(9999, 12, 31) in row
         assert clock_in(VIETNAM, datetime(9999, 12, 31, 23, tzinfo=UTC)).hour == 23
+
+
+async def test_a_project_and_the_form_for_one_name_the_zone_of_days(embedded: SmapSettings) -> None:
+    async with open_office(replace(embedded, timezone=ZoneInfo("Asia/Bangkok"))) as office:
+        project = await office.make()
+        assert (await office.client.get(f"/projects/{project}")).json()["timezone"] == "Asia/Bangkok"
+        assert "First day (Asia/Bangkok)" in (await office.client.get("/")).text
 
 
 def task_of(zone: ZoneInfo) -> CrawlTask:

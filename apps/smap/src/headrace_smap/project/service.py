@@ -52,7 +52,8 @@ class ProjectService(Service):
             group.create_task(self._tidy(stop))
 
     def routes(self) -> Sequence[APIRouter]:
-        return [front_routes(self.desk.wishes.simulates), *project_routes(self.desk), progress_routes(self._parts)]
+        front = front_routes(self.desk.wishes.simulates, self._parts.settings.timezone)
+        return [front, *project_routes(self.desk), progress_routes(self._parts)]
 
     async def _tidy(self, stop: asyncio.Event) -> None:
         """Answers that nobody asks for any more, and what they were made of."""
