@@ -30,7 +30,7 @@ def _post(number: int) -> dict[str, Any]:
         engagement=None if number % 10 == 9 else number,
         author_name=f"Tác giả {number % 5}",
         aspects=["battery"] if number % 4 == 0 else ["price", "app"],
-        phrases=["pin yếu"] if number % 6 == 0 else [],
+        phrases=["sạc chậm"] if number % 6 == 0 else [],
         hashtags=["VF3"] if number % 8 == 0 else [],
         keyword="" if number == 3 else "VF3",
     )
@@ -53,12 +53,13 @@ async def numbers(stored: Database, **asked: str) -> list[int]:
         ({"keyword": "unknown"}, lambda n: n == 3),
         ({"aspect": "app"}, lambda n: n % 4),
         ({"author": "Tác giả 2"}, lambda n: n % 5 == 2),
-        ({"topic": "pin yếu"}, lambda n: n % 6 == 0),
+        ({"topic": "sạc chậm"}, lambda n: n % 6 == 0),
         ({"topic": "#vf3"}, lambda n: n % 8 == 0),
         ({"day.from": "2025-01-02", "day.to": "2025-01-03"}, lambda n: n % 4 in (1, 2)),
         ({"spam": "spam"}, lambda n: n == 7),
         ({"spam": "genuine", "any": "pin YEU", "author": "Tác giả 1"}, lambda n: n % 3 == 1 and n % 5 == 1 and n != 7),
         ({"any": "tac gia 4 dep"}, lambda n: n % 5 == 4 and n % 3 == 0),
+        ({"any": "TikTok #vf3"}, lambda n: n % 8 == 0),
         ({"any": "%"}, lambda n: False),
     ],
 )

@@ -147,9 +147,12 @@ async def _read(
 
 
 def _with_words(posts: Sequence[FoundPost], words: Sequence[str]) -> list[FoundPost]:
+    """Those that hold every word in one of their columns."""
     found = []
     for post in posts:
-        text = fold(f"{post.text} {post.author}")
+        tags = (f"#{tag}" for tag in post.hashtags)
+        columns = (post.text, post.author, post.platform, post.keyword, *post.aspects, *tags, *post.phrases)
+        text = fold(" ".join(columns))
         if all(word in text for word in words):
             found.append(post)
     return found
