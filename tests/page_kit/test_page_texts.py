@@ -27,6 +27,7 @@ def test_texts_numbers_and_days_are_those_of_the_language() -> None:
         "từ 01/03/2025",
     ]
     assert [words.number(-1_234.56, 1) for words in (english, vietnamese)] == ["−1,234.6", "−1.234,6"]
+    assert [english.number(value, 1) for value in (-0.04, 0.04, 0)] == ["0.0", "0.0", "0.0"]
     assert vietnamese.shown(datetime(2025, 3, 1, 7, 5, tzinfo=UTC)) == "01/03/2025 07:05"
 
 

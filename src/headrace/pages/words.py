@@ -117,10 +117,10 @@ class Words:
         return str(value)
 
     def number(self, value: float | None, digits: int = 0) -> str:
-        """Digits in groups of three."""
+        """Digits in groups of three. What rounds to zero has no sign."""
         if value is None or not math.isfinite(value):
             return UNKNOWN
-        written = f"{value:,.{digits}f}".replace("-", "−")
+        written = f"{round(value, digits) or 0:,.{digits}f}".replace("-", "−")
         return written if self.language != VIETNAMESE else written.translate({ord(","): ".", ord("."): ","})
 
     def percent(self, share: float | None, digits: int = 1) -> str:

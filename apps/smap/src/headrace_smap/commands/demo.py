@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from headrace_smap.parts import SmapParts
 
+PROJECT_NAME = "VinFast VF3, simulated"
 KEYWORDS = ("VinFast", "VF3")
 PLATFORMS = ("tiktok", "facebook", "youtube")
 DAYS = 7
@@ -143,11 +144,13 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
 
 
 async def _create(client: httpx.AsyncClient, url: str, zone: ZoneInfo) -> str:
-    today = datetime.now(zone).date()
+    # Up to yesterday: of a day that is not over, simulation would tell what has not happened yet.
+    last = datetime.now(zone).date() - timedelta(days=1)
     order = {
+        "name": PROJECT_NAME,
         "keywords": list(KEYWORDS),
         "targets": [],
-        "date_range": [(today - timedelta(days=DAYS - 1)).isoformat(), today.isoformat()],
+        "date_range": [(last - timedelta(days=DAYS - 1)).isoformat(), last.isoformat()],
     }
     answer = await client.post(f"{url}/projects", json=order)
     return str(answer.raise_for_status().json()["project_id"])

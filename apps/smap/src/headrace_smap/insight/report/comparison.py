@@ -99,8 +99,9 @@ def _change(view: ReportView, figure: _Figure, two: tuple[Period, Period]) -> Ce
     if before is None or after is None:
         return Cell(view.words("unknown"))
     change = (after - before) * (100 if figure.points else 1)
-    written = view.words.number(change, 1 if figure.points else 0)
-    signed = f"+{written}" if change > 0 else written
+    digits = 1 if figure.points else 0
+    written = view.words.number(change, digits)
+    signed = f"+{written}" if round(change, digits) > 0 else written
     return Cell(view.words("change.points", value=signed) if figure.points else signed, [round(change, 6)])
 
 
