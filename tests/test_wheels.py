@@ -61,5 +61,5 @@ def test_smap_brings_its_package_with_its_scripts_and_words(wheels: Path) -> Non
     found = files(wheels, "headrace_smap")
     assert packages(found) == {"headrace_smap"}
     kinds = {Path(name).suffix for name in found}
-    assert {".py", ".sql", ".lua", ".html", ".css", ".txt", ".tsv", ".jsonl"} <= kinds
+    assert {".py", ".sql", ".lua", ".html", ".txt", ".tsv", ".jsonl"} <= kinds
     assert "[headrace.apps]\nsmap = headrace_smap.commands:register" in declared(found)
