@@ -212,7 +212,9 @@ async def test_a_failure_is_logged_with_its_traceback(store: SqliteStore, heard:
     assert [(level, "in handle" in line) for level, line in dead] == [("ERROR", True)]
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, Wordless], ids=lambda error: error.__name__)
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError, SystemExit, GeneratorExit, Wordless], ids=lambda error: error.__name__
+)
 async def test_no_lane_ends_of_what_its_handler_raises(
     store: SqliteStore, ledger: None, error: type[BaseException]
 ) -> None:

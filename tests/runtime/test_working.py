@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -228,6 +229,30 @@ async def test_a_handler_may_raise_what_ends_programs(bench: Bench) -> None:
             raise asyncio.CancelledError
 
     assert (await bench.run(flow, 1)).state is JobState.FINISHED
+
+
+async def closes(number: int) -> None:
+    if number == 2:
+        raise GeneratorExit
+
+
+def closes_in_a_thread(number: int) -> None:
+    if number == 2:
+        raise GeneratorExit
+
+
+async def closes_of_a_list(numbers: list[int]) -> None:
+    if 2 in numbers:
+        raise GeneratorExit
+
+
+@pytest.mark.parametrize("handler", [closes, closes_in_a_thread, closes_of_a_list], ids=lambda each: each.__name__)
+async def test_what_ends_coroutines_ends_no_worker(bench: Bench, handler: Callable[..., Any]) -> None:
+    """Whoever closes a coroutine throws it in, and a handler may raise it all the same."""
+    flow = Flow("digest")
+    flow.stage(handler, retry=AT_ONCE, tolerate=1)
+    (tally,) = (await bench.run(flow, *range(5))).stages.values()
+    assert (tally.done, tally.dead) == (4, 1)
 
 
 async def test_a_handler_that_cancels_itself_has_failed(bench: Bench) -> None:

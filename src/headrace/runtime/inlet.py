@@ -29,6 +29,7 @@ from headrace.ports.bus import Bus
 from headrace.ports.outbox import Inbox
 from headrace.runtime.answers import shown
 from headrace.runtime.failed_attempts import in_words, trace
+from headrace.runtime.interruptions import interrupts
 from headrace.runtime.observe import Observer
 from headrace.runtime.pacing import SERVER, Pace
 from headrace.runtime.seams import Seams
@@ -183,13 +184,14 @@ class Inlet:
     async def _answer(self, delivery: Delivery) -> Answer:
         """What the handler answered. A failure has the error that caused it as its cause."""
         answer: Any
+        lane = asyncio.current_task()
         try:
             async with asyncio.timeout(self._options.timeout_s):
                 answer = await self._handle(delivery)
         except (Dead, Retry, Snooze) as outcome:
             answer = outcome
         except BaseException as error:  # a handler may raise anything
-            if _is_foreign(error):
+            if _is_foreign(error, lane):
                 raise
             if isinstance(error, HeadraceError) and error.heals:
                 # What it needs does not answer. That is not the message's fault, and counts for nothing.
@@ -308,11 +310,10 @@ def _failure(reason: str, error: BaseException) -> Retry:
     return failed
 
 
-def _is_foreign(error: BaseException) -> bool:
-    """Whether an error is not the handler's: this task is being ended, or the process interrupted. What the handler
+def _is_foreign(error: BaseException, lane: asyncio.Task[Any] | None) -> bool:
+    """Whether an error is not the handler's: its lane is being ended, or interrupted from outside. What the handler
     waited for may have been cancelled as well; that is its own affair, and a lane that ended of it would be missed by
     nobody while its message is held for ever."""
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+        return lane is not None and lane.cancelling() > 0
+    return interrupts(error, lane)

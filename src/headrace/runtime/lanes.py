@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.runtime.answers import close_unrun, item_answer, list_answers
 from headrace.runtime.context import Context, Out
+from headrace.runtime.interruptions import interrupts
 from headrace.runtime.slices import ListCall, Place, Slice, Spots
 from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
 from headrace.runtime.yard import Why
@@ -160,8 +161,8 @@ class Lane:
             await yard.next_turn()
 
     def _foreign(self, error: BaseException) -> bool:
-        """Whether an error is not the handler's: the loop ends this task, or the process is being interrupted."""
-        if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        """Whether an error is not the handler's: the loop ends this task, or it is interrupted from outside."""
+        if interrupts(error, self.task):
             return True
         if not isinstance(error, asyncio.CancelledError) or self.why is not None:
             return False
@@ -330,8 +331,8 @@ def _unheard(answer: Future[Any]) -> None:
 
 
 def _guarded(bound: Callable[[Any], Any], item: Any) -> Any:
-    """StopIteration cannot travel through a future."""
+    """StopIteration cannot travel through a future, and GeneratorExit would close whoever waits for it."""
     try:
         return bound(item)
-    except StopIteration as error:
-        raise RuntimeError("the handler raised StopIteration") from error
+    except (StopIteration, GeneratorExit) as error:
+        raise RuntimeError(f"the handler raised {type(error).__name__}") from error
