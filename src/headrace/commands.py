@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.cli.frames import main as main
     from headrace.cli.frames import service_commands as service_commands
     from headrace.cli.frames import tell as tell
+    from headrace.cli.groups import command_group as command_group
     from headrace.cli.lists import Column as Column
     from headrace.cli.lists import print_list as print_list
     from headrace.cli.receipts import answer_receipt as answer_receipt
@@ -38,6 +39,7 @@ _NAMES = {
     "headrace.cli.session": ("Session", "of"),
     "headrace.cli.tables": ("plain_table",),
     "headrace.cli.lists": ("Column", "print_list"),
+    "headrace.cli.groups": ("command_group",),
     "headrace.core.checks": ("Check", "bad", "fine", "warning"),
     "headrace.cli.doctor": ("answer_checks",),
     "headrace.cli.receipts": ("answer_receipt",),

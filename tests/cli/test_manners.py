@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from headrace.cli.app import COMMANDS, build
 from headrace.cli.apps import installed
@@ -43,12 +45,21 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself() -> None:
     assert {name: text.splitlines()[0] for name, text in said.items()} == {**COMMANDS, **apps}
 
 
-@pytest.mark.parametrize("group", ["jobs", "dead", "schedules", "migrate", "rig"])
-def test_no_sentence_of_a_list_of_commands_is_cut(group: str, headrace_command: Command) -> None:
-    done = headrace_command(group, "--help")
-    assert [line for line in done.stdout.splitlines() if line.endswith("...")] == [
-        f"Usage: headrace {group} [OPTIONS] COMMAND [ARGS]..."
-    ]
+def groups(tree: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that lead to every group of commands, those of applications too."""
+    yield path
+    for group in tree.registered_groups:
+        inner = group.typer_instance
+        assert inner is not None
+        yield from groups(inner, (*path, str(inner.info.name)))
+
+
+@pytest.mark.parametrize("path", list(groups(build(None))), ids=" ".join)
+def test_no_sentence_of_a_list_of_commands_is_cut(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(build(None), [*path, "--help"], prog_name="headrace", env={"COLUMNS": "80"})
+    usage = f"Usage: {' '.join(('headrace', *path))} [OPTIONS] COMMAND [ARGS]..."
+    assert [line for line in done.output.splitlines() if line.endswith("...")] == [usage]
+    assert max(len(line) for line in done.output.splitlines()) <= 80
 
 
 @pytest.mark.parametrize(

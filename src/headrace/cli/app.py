@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli.failures import Exit, tell
+from headrace.cli.groups import command_group
 from headrace.cli.session import Session
 from headrace.settings import help_for
 
@@ -39,13 +40,10 @@ _COMPLETION = "_HEADRACE_COMPLETE"
 
 def build(called: str | None) -> typer.Typer:
     """The tree with one command in full (None: all of them)."""
-    app = typer.Typer(
-        name="headrace",
-        help="Data pipelines and background jobs that finish exactly once.",
+    app = command_group(
+        "headrace",
+        "Data pipelines and background jobs that finish exactly once.",
         epilog="Everywhere: --store URL, --tenant NAME, --json, --debug.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
     )
     app.callback()(_everywhere)
     for name, sentence in COMMANDS.items():

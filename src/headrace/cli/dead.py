@@ -11,6 +11,7 @@ from rich.console import Console
 
 from headrace import control
 from headrace.cli.documents import dead_document
+from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
 from headrace.cli.tables import dead_page, print_letters
 from headrace.core.errors import CallerError, NotFound
@@ -19,9 +20,7 @@ from headrace.core.jobs import DeadFilter, DeadView
 if TYPE_CHECKING:
     from headrace.runtime.engine import Engine
 
-app = typer.Typer(
-    name="dead", help="Dead letters: list, show, redrive, purge.", no_args_is_help=True, rich_markup_mode=None
-)
+app = command_group("dead", "Dead letters: list, show, redrive, purge.")
 
 Job = Annotated[str | None, typer.Option("--job", help="Only of this job: its id, or its end.")]
 Flow = Annotated[str | None, typer.Option("--flow", help="Only of this flow.")]

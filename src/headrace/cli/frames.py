@@ -16,6 +16,7 @@ import typer
 
 from headrace.cli.app import answered, global_first
 from headrace.cli.doctor import answer_checks
+from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
 from headrace.services.frame import Frame, Talk
 from headrace.services.http_settings import PORT_MAX
@@ -52,7 +53,7 @@ def service_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
 def main(frame: Frame[Any], *registers: Register, arguments: Sequence[str] | None = None) -> int:
     """Run a command of a frame as a program of its own; `registers` add further ones."""
     first, rest = global_first(sys.argv[1:] if arguments is None else arguments)
-    tree = typer.Typer(name=frame.name, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+    tree = command_group(frame.name, completion=False)
     tree.callback()(_everywhere)
     frame_commands(tree, frame)
     for register in registers:

@@ -15,6 +15,7 @@ import typer
 from headrace import control
 from headrace.cli.documents import finish_document, item_document, job_document
 from headrace.cli.failures import Exit
+from headrace.cli.groups import command_group
 from headrace.cli.session import of
 from headrace.cli.tables import job_page, print_items, print_jobs
 from headrace.core.errors import CallerError, InvalidPayload
@@ -24,7 +25,7 @@ from headrace.core.tally import JobState
 if TYPE_CHECKING:
     from headrace.runtime.engine import Engine
 
-app = typer.Typer(name="jobs", help="Submit, look at and steer jobs.", no_args_is_help=True, rich_markup_mode=None)
+app = command_group("jobs", "Submit, look at and steer jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or its end.")]
 

@@ -7,9 +7,10 @@ import asyncio
 import typer
 
 from headrace.cli.failures import Exit
+from headrace.cli.groups import command_group
 from headrace.cli.session import of
 
-app = typer.Typer(name="migrate", help="The schema of a store.", no_args_is_help=True, rich_markup_mode=None)
+app = command_group("migrate", "The schema of a store.")
 
 
 def register(tree: typer.Typer) -> None:

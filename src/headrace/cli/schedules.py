@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
 from headrace.core.errors import InvalidPayload
 from headrace.core.schedules import Misfire, Overlap, ScheduleView
@@ -14,9 +15,7 @@ from headrace.core.schedules import Misfire, Overlap, ScheduleView
 if TYPE_CHECKING:
     from headrace.runtime.engine import Engine
 
-app = typer.Typer(
-    name="schedules", help="Flows that are submitted by the clock.", no_args_is_help=True, rich_markup_mode=None
-)
+app = command_group("schedules", "Flows that are submitted by the clock.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a schedule.")]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.failures import Exit
+from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
 from headrace.core.errors import CallerError, Conflict, NotFound
 from headrace.testing.rig import rendezvous
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 HELP = "Real servers on this machine, and faults on demand."
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
-app = typer.Typer(name="rig", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+app = command_group("rig", HELP)
 
 
 def _servers(incomplete: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands import Exit, of
+from headrace.commands import Exit, command_group, of
 from headrace.errors import CallerError
 from headrace_silver.commands import dead, demo, market, put, report
 from headrace_silver.commands.opened_stores import opened, opened_store, session_url
@@ -23,7 +23,7 @@ HELP = (__doc__ or "").partition("\n")[0]
 
 def register(tree: typer.Typer) -> None:
     """The entry point: add `silver` to the commands of headrace."""
-    app = typer.Typer(name="silver", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    app = command_group("silver", HELP)
     app.command()(init)
     put.register(app)
     app.command()(consume)

@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands import Exit, of
+from headrace.commands import Exit, command_group, of
 from headrace.errors import CallerError
 from headrace_silver.commands.opened_stores import opened_store
 
 if TYPE_CHECKING:
     from headrace_silver.queue.dead_letters import Letter, LetterCount, LetterFilter, Redriven
 
-app = typer.Typer(
-    name="dead",
-    help="Dead letters: counts, list, show, export, redrive, close, reopen.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("dead", "Dead letters: counts, list, show, export, redrive, close, reopen.")
 
 Reason = Annotated[str | None, typer.Option(help="Only sanity_fail, unknown_task_type or exception.")]
 Rule = Annotated[str | None, typer.Option(help="Only with this rule.")]

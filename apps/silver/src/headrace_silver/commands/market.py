@@ -8,15 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands import of
+from headrace.commands import command_group, of
 from headrace_silver.commands.opened_stores import opened_store
 
-app = typer.Typer(
-    name="market",
-    help="Exchanges of symbols and corporate actions, for price bands.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("market", "Exchanges of symbols and corporate actions, for price bands.")
 
 Csv = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file with a heading.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Forget first what was known.")]

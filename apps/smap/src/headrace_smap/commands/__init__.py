@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from headrace.commands import command_group
 from headrace_smap.commands import demo, labels, letters, operators, receivers, reports, services
 
 HELP = (__doc__ or "").partition("\n")[0]
@@ -14,7 +15,7 @@ HELP = (__doc__ or "").partition("\n")[0]
 
 def register(tree: typer.Typer) -> None:
     """The entry point: add `smap` to the commands of headrace."""
-    app = typer.Typer(name="smap", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    app = command_group("smap", HELP)
     demo.register(app)
     services.register(app)
     operators.register(app)

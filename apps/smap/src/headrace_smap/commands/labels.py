@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headrace.commands import of
+from headrace.commands import command_group, of
 from headrace.errors import CallerError
 from headrace_smap.commands.operators import known_project, with_desk
 
@@ -33,7 +33,7 @@ Names = Annotated[str, typer.Option("--map", help="What labels are called there:
 def register(app: typer.Typer) -> None:
     app.command()(train)
     app.command()(quality)
-    labels = typer.Typer(name="labels", help="Posts for people to label.", no_args_is_help=True, rich_markup_mode=None)
+    labels = command_group("labels", "Posts for people to label.")
     labels.command("export")(export)
     app.add_typer(labels)
 

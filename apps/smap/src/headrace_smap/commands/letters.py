@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands import of
+from headrace.commands import command_group, of
 from headrace.errors import CallerError
 from headrace_smap.commands.operators import with_desk
 
@@ -20,12 +20,7 @@ Stale = Annotated[bool, typer.Option("--stale", help="Only those that are not tr
 
 
 def register(app: typer.Typer) -> None:
-    letters = typer.Typer(
-        name="letters",
-        help="Letters in analytics.errors: counts, show, purge.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+    letters = command_group("letters", "Letters in analytics.errors: counts, show, purge.")
     for command in (counts, show, purge):
         letters.command()(command)
     app.add_typer(letters)
