@@ -67,10 +67,18 @@ def test_a_schedule_says_everything_it_was_told(answer: Answer) -> None:
     }
 
 
+def test_a_flow_may_be_named_as_for_a_worker(answer: Answer) -> None:
+    """A schedule of the flow 'app:flow' would wait for ever for a worker of app:flow, which has the flow 'greet'."""
+    shown = answer("schedules", "add", "yearly", "app:flow", "0 0 1 1 *", "--payload", '"one two"')
+    assert (shown["flow"], shown["payload"]) == ("greet", "one two")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (("schedules", "add", "a", "greet", "* * *"), 2, "cron has 5 fields"),
+        (("schedules", "add", "a", "app:nothing", "* * * * *"), 2, "flows there: flow"),
+        (("schedules", "add", "a", "app:flow", "* * * * *", "--payload", "7"), 2, "expected str"),
         ((*YEARLY, "--tz", "Asia/Atlantis"), 2, "no time zone"),
         ((*YEARLY, "--payload", "{"), 2, "--payload is not JSON"),
         (("schedules", "pause", "nobody"), 3, "headrace schedules list"),
@@ -126,12 +134,5 @@ def test_a_table_keeps_its_words_whole(width: int) -> None:
     print_schedules(Console(file=told, width=width), views)
     lines = told.getvalue().splitlines()
     assert max(len(line) for line in lines) <= width
-    for word in (
-        "nightly-digest",
-        "*/15 8-18 * * 1-5",
-        "no worker",
-        "overlapped",
-        "65a24d",
-        "08:00",
-    ):
+    for word in ("nightly-digest", "*/15 8-18 * * 1-5", "no worker", "overlapped", "65a24d", "08:00", "+07"):
         assert any(word in line for line in lines), word

@@ -16,7 +16,7 @@ from headrace.runtime.codec import plain_value
 from headrace.runtime.timetable import Timetable, zone_of
 
 NEXT_SHOWN = 3
-_DATE = slice(5, 16)
+_DATE, _OFFSET = slice(5, 16), slice(19, None)
 
 
 def next_moments(view: ScheduleView) -> list[int]:
@@ -107,4 +107,5 @@ def _local(view: ScheduleView, at_ms: int) -> str:
 
 
 def _short(text: str) -> str:
-    return text[_DATE].replace("T", " ")
+    """To the minute, with what it differs from universal time: the list may have no room for the name of the zone."""
+    return "" if not text else text[_DATE].replace("T", " ") + text[_OFFSET].removesuffix(":00")

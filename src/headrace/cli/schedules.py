@@ -38,7 +38,7 @@ def list_schedules(context: typer.Context) -> None:
 def add(
     context: typer.Context,
     name: Name,
-    flow: Annotated[str, typer.Argument(metavar="FLOW", help="The name of a flow that workers have.")],
+    flow: Annotated[str, typer.Argument(metavar="FLOW", help="app:flow, or the name that workers know it by.")],
     when: Annotated[str, typer.Argument(metavar="CRON", help='"*/5 * * * *", or a duration such as PT5M.')],
     payload: Annotated[str | None, typer.Option(help="The item as JSON; without it, the moment.")] = None,
     stage: Annotated[str, typer.Option(help="The root stage, where a flow has several.")] = "",
@@ -48,19 +48,23 @@ def add(
     overlap: Annotated[Overlap, typer.Option(help="While the job of the fire before is open.")] = Overlap.ALLOW,
 ) -> None:
     """Submit a flow by the clock. Any running worker that has the flow fires."""
+    from headrace.cli.flows import load_flow
+
     session = of(context)
+    # By its name alone nothing is checked: the code may be elsewhere.
+    meant = load_flow(flow) if ":" in flow else flow
     options: Any = {"tz": tz, "misfire": misfire.value, "jitter_s": jitter_s, "overlap": overlap.value}
     options["tenant"] = session.settings().tenant
     if payload is not None:
         options["payload"] = _decoded(payload)
 
     async def work(engine: Engine) -> ScheduleView:
-        await engine.schedules.add(name, flow, when, stage, **options)
+        await engine.schedules.add(name, meant, when, stage, **options)
         return next(view for view in await engine.schedules.list() if view.schedule.name == name)
 
     view = session.call(work, create=True)
     if not view.attended:
-        session.say(f"no running worker has the flow {flow!r}: {name} fires when one does")
+        session.say(f"no running worker has the flow {view.schedule.flow!r}: {name} fires when one does")
     _show(session, view)
 
 
