@@ -8,7 +8,7 @@ check:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports --no-cache --no-logo
-	$(PYTHON) -m pytest -q tests/test_tidy.py
+	$(PYTHON) -m pytest -q tests/test_tidy.py tests/test_built_once.py
 
 test:
 	./test
