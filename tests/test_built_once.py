@@ -70,18 +70,27 @@ def test_there_is_one_reader_of_settings() -> None:
 
 
 def growing_pauses(tree: ast.AST) -> Iterator[int]:
-    """Lines with a duration that is multiplied or raised to a power up to a limit: a backoff."""
+    """Lines with a backoff: a duration that is multiplied or raised to a power up to a limit, a sleep of a duration
+    times a count, or pauses that are listed one by one."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "min":
-            inside = [each for argument in node.args for each in ast.walk(argument)]
-            names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in inside]
-            grows = any(
-                isinstance(each, ast.BinOp)
-                and (isinstance(each.op, ast.Pow) or (isinstance(each.op, ast.Mult) and _is_number(each.right)))
-                for each in inside
-            )
-            if grows and any(re.search(r"_s$|_S_M(IN|AX)$", name) for name in names):
+        match node:
+            case ast.Call(func=ast.Name(id="min"), args=arguments) if _grows_to_a_limit(arguments):
                 yield node.lineno
+            case ast.Call(func=ast.Attribute(attr="sleep"), args=[ast.BinOp(ast.Name(), ast.Mult(), ast.Name())]):
+                yield node.lineno
+            case ast.For(target=ast.Name(id="pause_s" | "wait_s")):
+                yield node.lineno
+
+
+def _grows_to_a_limit(arguments: list[ast.expr]) -> bool:
+    inside = [each for argument in arguments for each in ast.walk(argument)]
+    names = [each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in inside]
+    grows = any(
+        isinstance(each, ast.BinOp)
+        and (isinstance(each.op, ast.Pow) or (isinstance(each.op, ast.Mult) and _is_number(each.right)))
+        for each in inside
+    )
+    return grows and any(re.search(r"_s$|_S_M(IN|AX)$", name) for name in names)
 
 
 def _is_number(node: ast.AST) -> bool:
@@ -95,6 +104,8 @@ def _is_number(node: ast.AST) -> bool:
         "wait_s = min(RESEND_S_MAX, RESEND_S_MIN * 2**attempt)",
         "look_s = min(LOOK_S_MAX, look_s * 1.5)",
         "return min(most_s, least_s * 2.0 ** min(times - 1, 30))",
+        "time.sleep(PAUSE_S * attempt)",
+        "for pause_s in (0.05, 0.25): pass",
     ],
 )
 def test_a_second_backoff_is_found(grown: str) -> None:

@@ -111,7 +111,8 @@ def _install(names: Sequence[str], lock: int, tell: Tell) -> None:
         said = done.stdout[-TAIL:]
         if attempt and any(words in said for words in HOPELESS):
             break
-        time.sleep(PAUSE_S * attempt)
+        if 0 < attempt < TRIES - 1:
+            time.sleep(PAUSE_S)
     raise OperatorError(f"apt-get could not install {', '.join(names)}:\n{said}", install_line(list(names)))
 
 

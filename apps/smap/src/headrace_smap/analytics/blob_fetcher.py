@@ -11,12 +11,14 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from headrace.errors import NotFound, TooLarge, Unreachable
+from headrace.services import Backoff
 from headrace_smap.analytics.posts import Fault, HandledPost
 from headrace_smap.blobs import Blobs, WrongPath
 
 SMALL_BYTES_MAX = 262_144
 TRIES = 3
-PAUSE_S = 0.1
+# A blob that was written a moment ago may take this long to be seen everywhere.
+PAUSES = Backoff(0.1, 0.2)
 UNREADABLE = Fault("blob_unreadable", "the blob cannot be read, though others can")
 
 
@@ -37,14 +39,14 @@ class BlobFetcher:
         limit = min(SMALL_BYTES_MAX, self._bytes_max)
         rest = list(posts)
         large: list[HandledPost] = []
-        for attempt in range(TRIES):
+        for failures in range(TRIES):
+            await self._pause(failures)
             unread: list[HandledPost] = []
             await self._spread(rest, limit, large, unread)
             rest = unread
             if not rest:
                 break
             await self._others_can_be_read(rest[0].path)
-            await asyncio.sleep(PAUSE_S * attempt)
         for post in rest:
             post.fault = UNREADABLE
         if limit == self._bytes_max:
@@ -53,7 +55,8 @@ class BlobFetcher:
 
     async def large(self, post: HandledPost) -> None:
         """The same for one large blob."""
-        for attempt in range(TRIES):
+        for failures in range(TRIES):
+            await self._pause(failures)
             large: list[HandledPost] = []
             unread: list[HandledPost] = []
             await self._read(post, self._bytes_max, large, unread)
@@ -62,8 +65,11 @@ class BlobFetcher:
             if not unread:
                 return
             await self._others_can_be_read(post.path)
-            await asyncio.sleep(PAUSE_S * attempt)
         post.fault = UNREADABLE
+
+    async def _pause(self, failures: int) -> None:
+        if failures:
+            await asyncio.sleep(PAUSES.pause_s(failures))
 
     async def _spread(
         self, posts: list[HandledPost], limit: int, large: list[HandledPost], unread: list[HandledPost]

@@ -34,14 +34,16 @@ from redis.exceptions import (
 )
 
 from headrace.errors import Busy, Conflict, HeadraceError, OperatorError, StoreFull, Unreachable
+from headrace.services import Backoff
 
 T = TypeVar("T")
 CONNECTIONS_MAX = 16
 CONNECT_S_MAX = 3.0
 ANSWER_S_MAX = 5.0
 IDLE_S_CHECKED = 15
-PAUSES_S = (0.0, 0.05, 0.25)
-"""How long to rest before each of the repeats."""
+TRIES = 4
+# The first repeat comes almost at once: a connection of the pool that was lost long ago is found by its next call.
+PAUSES = Backoff(0.01, 0.25, factor=5.0)
 PIPELINE_MAX = 100
 WRONG_KIND = "WRONGTYPE"
 STATE_OF_SERVER = re.compile("[A-Z]{4,} ")
@@ -125,7 +127,7 @@ class RedisCalls:
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """Send it again while the answer is unknown: only that can tell."""
-        for pause_s in (*PAUSES_S, None):
+        for failures in range(1, TRIES + 1):
             try:
                 async with asyncio.timeout(self._answer_s):
                     return await call()
@@ -135,10 +137,10 @@ class RedisCalls:
                 # The others in the pool were most likely lost by the same event.
                 with suppress(RedisError, OSError):
                     await self._pool.disconnect(inuse_connections=False)
-                if pause_s is None:
+                if failures == TRIES:
                     why = str(error) or f"nothing for {self._answer_s:g} s"
                     raise Unreachable(f"{self._shown} does not answer: {why}", "is Redis up?") from error
-                await asyncio.sleep(pause_s)
+                await asyncio.sleep(PAUSES.pause_s(failures))
             except RedisError as error:
                 raise OperatorError(f"{self._shown}: {error}") from error
         raise AssertionError("the last repeat returns or raises")
