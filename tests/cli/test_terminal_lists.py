@@ -34,7 +34,8 @@ def letter(name: str) -> DeadView:
 
 def items() -> list[ItemView]:
     payload = {"customer": "good", "address": "12 Long Street, Somewhere in the North", "cents": 12_345}
-    return [ItemView("send_invoice", 1_234_567 + number, "customer-good", "done", 1, payload) for number in range(3)]
+    ended = [ItemView("send_invoice", 1_234_567 + number, "customer-good", "done", 1, payload) for number in range(3)]
+    return [*ended, ItemView("send_invoice", 1_234_570, "customer-good", "waiting", 1, payload, AT)]
 
 
 def at_width(width: int, show: Callable[[Console], None]) -> str:
@@ -49,7 +50,10 @@ LISTS: dict[str, tuple[Callable[[Console], None], list[str]]] = {
         ["nightly-invoices", "failed", "12,340"],
     ),
     "one job": (lambda console: job_page(console, job(IDS[0]), []), ["send_invoice", "12,345", "closed"]),
-    "items": (lambda console: print_items(console, items()), ["send_invoice", "1234568", "done", "Somewhere"]),
+    "items": (
+        lambda console: print_items(console, items()),
+        ["send_invoice", "1234568", "done", "Somewhere", "waiting", "2026-11-16", "15:30:56Z"],
+    ),
     "letters": (
         lambda console: print_letters(console, [letter(name) for name in IDS]),
         ["send_invoice", "1234567", "attempts_max", *ERROR.split()],

@@ -63,6 +63,7 @@ def item_document(item: ItemView) -> dict[str, Any]:
         "seq": item.seq,
         "key": item.key,
         "state": item.state,
+        "due_at": moment(item.due_at),
         "retries": item.retries,
         "payload": item.payload,
     }

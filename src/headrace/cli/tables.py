@@ -89,6 +89,9 @@ def print_items(console: Console, items: Sequence[ItemView]) -> None:
         Column("retries", [str(item.retries) for item in items]),
         Column("payload", [escape(payload_line(item.payload)) for item in items], folds=True),
     ]
+    if any(item.due_at for item in items):
+        at = ["" if item.due_at is None else second(item.due_at) for item in items]
+        columns.insert(4, Column("due", at))
     print_list(console, columns)
 
 

@@ -35,6 +35,7 @@ def from_bytes(data: bytes | None) -> int:
     return int.from_bytes(data or b"", "little")
 
 
+WAITING = "waiting"
 MOVED = "moved"
 ENDED = "ended"
 _STATES = {(0, 0): "held", (1, 0): "done", (0, 1): ENDED, (1, 1): MOVED}
@@ -44,7 +45,7 @@ def states(count: int, mark: int, low: int, high: int) -> Iterator[str]:
     """The state of each item of a chunk: what is open waits from `mark` on, and is held before it."""
     for index in range(count):
         state = _STATES[low >> index & 1, high >> index & 1]
-        yield "waiting" if index >= mark and state == "held" else state
+        yield WAITING if index >= mark and state == "held" else state
 
 
 def state_of(state: str, has_letter: bool) -> str:

@@ -79,8 +79,8 @@ class JobFilter:
 @dataclass(frozen=True, slots=True)
 class ItemView:
     """One item as people see it; `state` is waiting, held, done, dead or cancelled. `retries` are failed attempts that
-    were not the last: a dead letter's `attempts` has that one too. The payload is a value that JSON can say; between a
-    store and the engine it is encoded."""
+    were not the last: a dead letter's `attempts` has that one too. A waiting item that has `due_at` is claimed from
+    then on. The payload is a value that JSON can say; between a store and the engine it is encoded."""
 
     stage: str
     seq: int
@@ -88,6 +88,7 @@ class ItemView:
     state: str
     retries: int
     payload: Any
+    due_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,16 +140,21 @@ def item_views(connection: Connection, job: str, stage: tuple[str, int], page: t
     dead = {(generation, seq) for generation, seq in rows(connection, "items_dead", values)}
     chunks = rows(connection, "chunks", values)
     claims = [row for row in rows(connection, "claims", values) if row[10]]
-    states: dict[int, tuple[str, int]] = {}
+    states: dict[int, tuple[str, int, float | None]] = {}
     bodies: dict[int, int] = {}
     for row in chunks:
         for seq, state in _states(row, [claim for claim in claims if claim[1] == row[0]]):
             bodies[seq] = row[14]
             if state != bits.MOVED:
-                states[seq] = bits.state_of(state, (row[1], seq) in dead), row[13]
+                due_at = row[17] if state == bits.WAITING else None
+                states[seq] = bits.state_of(state, (row[1], seq) in dead), row[13], due_at
     wanted = sorted(seq for seq in states if seq > after_seq)[:limit]
     pieces = _pieces(connection, {bodies[seq] for seq in wanted})
-    return [ItemView(name, seq, pieces[seq][0], *states[seq], payload=pieces[seq][1]) for seq in wanted]
+    views = []
+    for seq in wanted:
+        (state, retries, due_at), (key, payload) = states[seq], pieces[seq]
+        views.append(ItemView(name, seq, key, state, retries, payload, due_at))
+    return views
 
 
 def _states(row: Row, claims: Iterable[Row]) -> Iterable[tuple[int, str]]:

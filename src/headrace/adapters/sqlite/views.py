@@ -84,11 +84,11 @@ def item_list(tx: Transaction, job: str, stage: str, page: tuple[int, int]) -> l
         raise NotFound(f"there is no job {job}", "headrace jobs list")
     position = tx.graph(row[10]).position(stage)
     first = max(0, after_seq // SEQ_BLOCK)
-    fresh = tx.all("items_fresh", job=job, position=position, first=first, chunks=limit + 1)
-    redriven = tx.all("items_redriven", job=job, position=position)
+    fresh = tx.all("items_fresh", job=job, position=position, first=first, chunks=limit + 1, now=tx.wall())
+    redriven = tx.all("items_redriven", job=job, position=position, now=tx.wall())
     views: list[ItemView] = []
     for origin in fresh:
-        carried = tx.all("items_carried", id=origin[0])
+        carried = tx.all("items_carried", id=origin[0], now=tx.wall())
         views.extend(_views(tx, stage, (job, position), (origin, [*carried, *_newest(tx, redriven)])))
         if sum(view.seq > after_seq for view in views) >= limit:
             break
@@ -100,7 +100,7 @@ def _newest(tx: Transaction, redriven: Iterable[Row]) -> list[Row]:
     rows: list[Row] = []
     for row in redriven:
         rows.append(row)
-        rows.extend(tx.all("items_carried", id=row[0]))
+        rows.extend(tx.all("items_carried", id=row[0], now=tx.wall()))
     return sorted(rows, key=lambda entry: int(entry[0]))
 
 
@@ -112,27 +112,27 @@ def _views(tx: Transaction, stage: str, place: tuple[str, int], chunks: tuple[Ro
     rows = tx.all("items_dead", job=job, position=position, first=seqs[0], last=seqs[-1])
     dead = {(generation, seq) for generation, seq in rows}
     payload, ends = read_payload(tx, items, 0, len(seqs))
-    states = dict.fromkeys(seqs, ("", 0))
+    states: dict[int, tuple[str, int, float | None]] = dict.fromkeys(seqs, ("", 0, None))
     for row in (origin, *later):
         own = items if row is origin else read_items(tx, row[0])
-        for seq, state, attempt in _states(tx, row, own):
+        for seq, state in _states(tx, row, own):
             if seq in states and state != bits.MOVED:
-                states[seq] = (bits.state_of(state, (row[1], seq) in dead), attempt)
+                due_at = row[7] if state == bits.WAITING else None
+                states[seq] = (bits.state_of(state, (row[1], seq) in dead), row[4], due_at)
     starts = [0, *ends[:-1]]
     return [
-        ItemView(stage, seq, items.key(index), *states[seq], payload=payload[starts[index] : ends[index]])
-        for index, seq in enumerate(seqs)
+        ItemView(stage, seq, items.key(index), state, retries, payload[starts[index] : ends[index]], due_at)
+        for index, (seq, (state, retries, due_at)) in enumerate(states.items())
     ]
 
 
-def _states(tx: Transaction, row: Row, items: ChunkItems) -> Iterable[tuple[int, str, int]]:
-    chunk, _, count, mark, attempt, low, high = row
+def _states(tx: Transaction, row: Row, items: ChunkItems) -> Iterable[tuple[int, str]]:
+    chunk, _, count, mark, _, low, high, _ = row
     low, high = bits.from_bytes(low), bits.from_bytes(high)
     for lo, _, claim_low, claim_high in tx.all("claims_of_chunk", id=chunk):
         low |= bits.from_bytes(claim_low) << lo
         high |= bits.from_bytes(claim_high) << lo
-    for seq, state in zip(items.seqs, bits.states(count, mark, low, high), strict=True):
-        yield seq, state, attempt
+    yield from zip(items.seqs, bits.states(count, mark, low, high), strict=True)
 
 
 def dead_list(tx: Transaction, which: DeadFilter) -> list[DeadView]:

@@ -8,7 +8,7 @@ from headrace.core.errors import NotFound
 from headrace.core.jobs import DeadFilter, JobFilter
 from headrace.core.recount import explain_open
 from headrace.core.tally import JobState
-from headrace.testing.contracts.bench import Bench, again, barrier, died, flow, parcel, work
+from headrace.testing.contracts.bench import Bench, again, barrier, died, external, flow, parcel, work
 
 PLAIN = flow(work("read"))
 
@@ -61,6 +61,18 @@ class InspectingContract:
         assert [item.state for item in items] == ["done", "dead", "waiting", "held", "held", "waiting"]
         assert [item.retries for item in items] == [0, 0, 2, 0, 0, 0]
         assert [item.payload for item in items] == [f"read-{index}".encode() for index in range(6)]
+
+    async def test_an_item_that_waits_for_its_time_says_when_that_is(self, bench: Bench) -> None:
+        job = await bench.submit(flow(work("read"), external("sign", deadline_s=60.0)), {"read": 4})
+        await bench.accept(await bench.claim("read", room=3), [0], again=(again(1, 60.0, 1), again(2, 0.0, 1)))
+        (view,) = await bench.store.jobs(JobFilter())
+        retried, *others = sorted(await bench.store.items(job, "read", -1, 100), key=lambda item: item.due_at is None)
+        assert (retried.state, retried.retries) == ("waiting", 1)
+        assert retried.due_at is not None
+        assert 60.0 <= retried.due_at - view.submitted_at < 90.0
+        assert sorted(item.state for item in others) == ["done", "waiting", "waiting"]
+        assert [item.due_at for item in others] == [None, None, None]
+        assert [item.due_at for item in await bench.store.items(job, "sign", -1, 100)] == [None]
 
     async def test_items_are_paged_by_seq(self, bench: Bench) -> None:
         job = await bench.submit(PLAIN, [parcel("read", 3), parcel("read", 4)])

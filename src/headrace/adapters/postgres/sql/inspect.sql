@@ -40,7 +40,8 @@ SELECT s.job, s.generation, s.position, s.name, (s.total + coalesce(c.fresh, 0))
 -- Chunks of a job with where their items are, oldest first.
 SELECT s.id, s.generation, s.position, s.fresh, s.count, s.next, s.done, s.dead, s.cancelled, s.moved, s.low::text,
     s.high::text, s.open,
-       s.attempt, coalesce(c.origin, c.id), c.picks, coalesce(p.seqs, c.seqs)
+       s.attempt, coalesce(c.origin, c.id), c.picks, coalesce(p.seqs, c.seqs),
+       CASE WHEN s.kind < 2 AND s.due_at > clock_timestamp() THEN extract(epoch FROM s.due_at)::double precision END
   FROM headrace.chunk_state s
   JOIN headrace.chunk c ON c.id = s.id
   LEFT JOIN headrace.chunk p ON p.id = c.origin

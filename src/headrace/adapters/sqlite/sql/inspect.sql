@@ -25,20 +25,23 @@ SELECT s.position, sum(k.hi - k.lo - k.done - k.dead - k.cancelled - k.moved), s
 
 -- items_fresh
 -- Chunks that hold payloads of one stage, in order of seq, from one on.
-SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high
+SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high,
+       iif(s.ready <> 3 AND s.due_at > :now, s.due_at, NULL)
   FROM headrace_chunk_state s JOIN headrace_chunk c ON c.id = s.id
  WHERE s.job = :job AND s.position = :position AND s.staged IS NULL AND c.origin IS NULL AND c.seqs IS NULL
    AND s.id >= :first ORDER BY s.id LIMIT :chunks
 
 -- items_carried
 -- Chunks that carry on items of a payload chunk, oldest first.
-SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high
+SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high,
+       iif(s.ready <> 3 AND s.due_at > :now, s.due_at, NULL)
   FROM headrace_chunk c JOIN headrace_chunk_state s ON s.id = c.id
  WHERE c.origin = :id ORDER BY s.id
 
 -- items_redriven
 -- Chunks of redriven items of one stage, oldest first.
-SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high
+SELECT s.id, s.generation, s.count, s.next, s.attempt, s.low, s.high,
+       iif(s.ready <> 3 AND s.due_at > :now, s.due_at, NULL)
   FROM headrace_chunk_state s JOIN headrace_chunk c ON c.id = s.id
  WHERE s.job = :job AND s.position = :position AND s.generation > 1 AND c.seqs IS NOT NULL ORDER BY s.id
 
