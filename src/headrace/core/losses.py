@@ -11,9 +11,15 @@ from dataclasses import dataclass
 
 from headrace.core.claims import CRASHES_MAX, Loss
 
-# What a store says by itself of an item: its workers were lost with it, or nobody told of it in time.
-WORKER_LOST = Loss(0, "worker_lost", "worker_lost")
-DEADLINE = Loss(0, "deadline", "deadline_s")
+# What a store says by itself of an item: its workers were lost with it, or no event came in time. Nothing was raised.
+WORKER_LOST = Loss(
+    0,
+    "worker_lost",
+    "worker_lost",
+    f"its worker was lost {CRASHES_MAX} times while it ran alone: killed, out of memory, frozen or crashed. "
+    "Such an end leaves no traceback; what `headrace worker` said at the time may tell more.",
+)
+DEADLINE = Loss(0, "deadline", "deadline_s", "no event had closed it by its deadline; there is no traceback.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class DecisionsContract:
         for stage, loss in (("read", WORKER_LOST), ("approval", DEADLINE)):
             letter = found[stage]
             assert (letter.reason, letter.rule, letter.error) == (loss.reason, loss.rule, loss.error)
+            assert "no traceback" in letter.error
+            assert letter.traceback == ""
             assert letter.fingerprint == loss.fingerprint
 
     async def test_an_error_that_cannot_be_stored_is_stored_without_the_odd_characters(self, bench: Bench) -> None:
