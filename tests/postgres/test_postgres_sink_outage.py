@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -94,6 +95,25 @@ async def test_a_sink_that_is_not_there_yet_is_waited_for(
         view = await engine.wait(job, WAIT_S)
     assert view.state is JobState.FINISHED
     assert charges(postgres_url) == list(range(50))
+
+
+async def test_a_sink_that_does_not_let_us_in_is_waited_for(engine: Engine, postgres_url: str) -> None:
+    """Whoever changes a password first in the server must not lose what is on its way."""
+    role = "not_yet_there"
+    place = urlsplit(postgres_url)
+    sink = PostgresSink(place._replace(netloc=f"{role}@{place.hostname}:{place.port}").geturl(), TABLES)
+    shop = Shop(sink)
+    job = await engine.submit_many(shop.flow, range(5))
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        async with engine.worker(shop.flow, options=SHORT):
+            await eventually(lambda: _met(shop, 2), "the refusal is met")
+            connection.execute(f"CREATE ROLE {role} LOGIN SUPERUSER".encode())
+            view = await engine.wait(job, WAIT_S)
+        await sink.close()
+        connection.execute(f"REASSIGN OWNED BY {role} TO CURRENT_USER".encode())
+        connection.execute(f"DROP ROLE {role}".encode())
+    assert (view.state, charges(postgres_url)) == (JobState.FINISHED, list(range(5)))
+    assert f'role "{role}" does not exist' in str(shop.met[0])
 
 
 async def _done(engine: Engine, job: str, count: int) -> bool:
