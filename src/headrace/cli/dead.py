@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +12,15 @@ from rich.console import Console
 from headrace import control
 from headrace.cli.documents import dead_document
 from headrace.cli.groups import command_group
-from headrace.cli.session import Session, of
+from headrace.cli.session import of
 from headrace.cli.tables import dead_page, print_letters
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.jobs import DeadFilter, DeadView
 
 if TYPE_CHECKING:
     from headrace.runtime.engine import Engine
+
+    Verb = Callable[[Engine, DeadFilter], Awaitable[int]]
 
 app = command_group("dead", "Dead letters: list, show, redrive, purge.")
 
@@ -110,16 +112,10 @@ def redrive(
     everything: All = False,
 ) -> None:
     """Give dead items another passage: a new generation of their job."""
-    session = of(context)
     stage, seq = _narrowed(job, stage, item)
-    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit, seq)
-    _check(which, everything)
-
-    async def work(engine: Engine) -> int:
-        return await engine.redrive(await _meant(engine, which))
-
-    count = session.call(work)
-    _tell(session, "redriven", count)
+    tenant = of(context).flags.get("tenant")
+    which = DeadFilter(tenant, job, flow, stage, reason, rule, fingerprint, limit, seq)
+    _apply(context, which, everything, "redriven", lambda engine, meant: engine.redrive(meant))
 
 
 @app.command()
@@ -136,16 +132,10 @@ def purge(
     everything: All = False,
 ) -> None:
     """Forget dead letters. The tallies keep counting them."""
-    session = of(context)
     stage, seq = _narrowed(job, stage, item)
-    which = DeadFilter(session.flags.get("tenant"), job, flow, stage, reason, rule, fingerprint, limit, seq)
-    _check(which, everything)
-
-    async def work(engine: Engine) -> int:
-        return await engine.purge(await _meant(engine, which))
-
-    count = session.call(work)
-    _tell(session, "purged", count)
+    tenant = of(context).flags.get("tenant")
+    which = DeadFilter(tenant, job, flow, stage, reason, rule, fingerprint, limit, seq)
+    _apply(context, which, everything, "purged", lambda engine, meant: engine.purge(meant))
 
 
 async def _meant(engine: Engine, which: DeadFilter) -> DeadFilter:
@@ -157,11 +147,14 @@ async def _letters(engine: Engine, which: DeadFilter) -> Sequence[DeadView]:
     return await engine.dead(await _meant(engine, which))
 
 
-def _check(which: DeadFilter, everything: bool) -> None:
+def _apply(context: typer.Context, which: DeadFilter, everything: bool, done: str, verb: Verb) -> None:
     """A verb without a filter is more often a slip than a wish."""
     if not everything and replace(which, limit=0) == DeadFilter(limit=0):
         raise CallerError("nothing narrows down which dead letters", "name --job, --rule, … or say --all")
 
+    async def work(engine: Engine) -> int:
+        return await verb(engine, await _meant(engine, which))
 
-def _tell(session: Session, done: str, count: int) -> None:
+    session = of(context)
+    count = session.call(work)
     session.answer({done: count}, lambda console: console.print(f"{count:,} {done}"))

@@ -40,7 +40,7 @@ def check_transactions(store: Store, stages: Sequence[Stage]) -> None:
 
 
 class OpenCrew(Crew):
-    """One stage of one worker, with a handler of one item in an open transaction."""
+    """One stage of one worker, whose handlers run in open transactions."""
 
     def __init__(self, stage: Stage, stages: Mapping[str, Stage], yard: Yard, opener: Opener) -> None:
         super().__init__(stage, stages, yard, opener.settler)
@@ -54,16 +54,8 @@ class OpenCrew(Crew):
         return OpenItemLane(self, Bracket(self._opener, self.stage))
 
 
-class OpenListCrew(ListCrew):
+class OpenListCrew(OpenCrew, ListCrew):
     """The same with a handler of a list."""
-
-    def __init__(self, stage: Stage, stages: Mapping[str, Stage], yard: Yard, opener: Opener) -> None:
-        super().__init__(stage, stages, yard, opener.settler)
-        self._opener = opener
-
-    @property
-    def revokers(self) -> list[Revoke]:
-        return [*super().revokers, self._opener.transactions.revoke]
 
     def _list_lane(self) -> ListLane:
         return OpenListLane(self, Bracket(self._opener, self.stage))
