@@ -35,10 +35,16 @@ def called(folder: Path, *words: str, **variables: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def variables(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What changes when the shop moves to another store: one URL."""
+    return {} if request.param == "sqlite" else {"SHOP_STORE": request.getfixturevalue("postgres_database")}
+
+
 @contextmanager
-def up(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def up(folder: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The shop, and where it takes orders."""
-    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0"}
+    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0", **variables}
     with (folder / "talk").open("w") as talk:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=talk, text=True)
     assert process.stdout is not None
@@ -92,8 +98,8 @@ def test_the_frame_is_small() -> None:
     assert len(block(PAGE, "python").splitlines()) < FRAME_LINES_MAX
 
 
-def test_orders_are_charged_although_a_worker_is_killed(shop: Path) -> None:
-    with up(shop) as (process, url):
+def test_orders_are_charged_although_a_worker_is_killed(shop: Path, variables: dict[str, str]) -> None:
+    with up(shop, **variables) as (process, url):
         order = ordered(url, 2_000, "first")
         assert ordered(url, 2_000, "first") == order
         until(lambda: state(url, order)["charged"] > 50, "work has begun", 30)
@@ -111,6 +117,7 @@ def test_orders_are_charged_although_a_worker_is_killed(shop: Path) -> None:
     assert f"worker {first[0]} was killed by SIGKILL; another one starts" in talk
     assert "orders.open" in talk
     assert not any(Path(f"/proc/{pid}/fd").exists() for pid in below)
+    assert (shop / "shop.db").exists() == (not variables)
 
 
 def test_everything_ends_with_the_parent(shop: Path) -> None:
