@@ -13,4 +13,5 @@ PUBLIC = {
     "headrace.services",
     "headrace.tables",
     "headrace.testing",
+    "headrace.testing.rig",
 }

@@ -12,9 +12,7 @@ from headrace.errors import HeadraceError, MissingExtra
 def rig_servers(say: Callable[[str], None]) -> Iterator[dict[str, str]]:
     """RabbitMQ, Redis, S3 and PostgreSQL of the rig, and the variables that name them."""
     try:
-        from headrace.testing.rig import new_server
-        from headrace.testing.rig.redis import RedisServer
-        from headrace.testing.rig.s3 import S3Server
+        from headrace.testing.rig import RedisServer, S3Server, new_server
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the rig needs {error.name}", "pip install headrace-smap 'headrace[rig]'") from None
     with ExitStack() as stack:

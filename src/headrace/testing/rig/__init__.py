@@ -5,14 +5,29 @@ with rig.new_server("redis") as redis, rig.Proxy(redis.url) as proxy: ...
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.testing.rig.postgres import PostgresServer as PostgresServer
     from headrace.testing.rig.proxy import Proxy as Proxy
+    from headrace.testing.rig.rabbitmq import RabbitServer as RabbitServer
+    from headrace.testing.rig.redis import RedisServer as RedisServer
+    from headrace.testing.rig.s3 import S3Server as S3Server
     from headrace.testing.rig.server import Server as Server
 
-__all__ = ["new_server", "Proxy"]
+# Loaded when they are first used: each needs the driver of its server.
+_HOMES = {
+    "Proxy": "proxy",
+    "Server": "server",
+    "PostgresServer": "postgres",
+    "RabbitServer": "rabbitmq",
+    "RedisServer": "redis",
+    "S3Server": "s3",
+}
+
+__all__ = ["new_server", *_HOMES]
 
 
 def new_server(name: str, settings: Mapping[str, str] | None = None) -> Server:
@@ -23,8 +38,6 @@ def new_server(name: str, settings: Mapping[str, str] | None = None) -> Server:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Proxy":
-        from headrace.testing.rig.proxy import Proxy
-
-        return Proxy
-    raise AttributeError(f"headrace.testing.rig has no {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"headrace.testing.rig has no {name!r}")
+    return getattr(importlib.import_module(f"headrace.testing.rig.{_HOMES[name]}"), name)
