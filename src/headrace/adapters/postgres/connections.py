@@ -36,7 +36,9 @@ _OPTIONS = "-c default_transaction_isolation=read\\ committed -c timezone=UTC"
 _SESSION = "SET default_transaction_isolation = 'read committed'; SET TIME ZONE 'UTC'"
 # What libpq reads from its own variables unless it is stated.
 _LIBPQ_STATES = ("connect_timeout", "options")
-_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+# A transaction that lost a deadlock or a race.
+_LOST_RACE = "40001"
+_AGAIN = ("40P01", _LOST_RACE)
 # SQLSTATE, whole or by its class. Connection exceptions, and the server's own shutdown, crash and start.
 _LOST = ("08", "57P")
 _FULL = ("53100", "53200")
@@ -47,8 +49,10 @@ _NOT_ALLOWED = ("42501", "25006")
 _BUSY = ("40", "53", "55", "57", "58")
 _CONNECTION_FAILURE = "08006"
 # What a call meets while `migrate up` puts another function in the place of one that it uses. The server has one state
-# for all that goes wrong inside of it; these words are never translated.
+# for all that goes wrong inside of it; these words are never translated. A server that counts calls (`track_functions`)
+# notices before, in its own language: there the place in its code tells.
 _INTERNAL, _REMADE = "XX000", "cache lookup failed for function"
+_UNDEFINED, _COUNTS_CALLS = "42883", "pgstat_init_function_usage"
 
 
 def where(url: str) -> str:
@@ -127,11 +131,17 @@ def unreachable(url: str, error: BaseException, program: str = "headrace") -> Un
 
 def is_again(error: BaseException) -> bool:
     """Whether the whole transaction is simply to be run again."""
-    return isinstance(error, _AGAIN) or (isinstance(error, psycopg.Error) and _is_remade(error.sqlstate, str(error)))
+    return isinstance(error, psycopg.Error) and _state(error) in _AGAIN
 
 
-def _is_remade(state: str | None, reason: str) -> bool:
-    return state == _INTERNAL and _REMADE in reason
+def _state(error: object) -> str:
+    """The SQLSTATE of a driver's error, if it has one. A call whose functions were made anew has lost a race."""
+    state = str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
+    if state == _INTERNAL and _REMADE in str(error):
+        return _LOST_RACE
+    if state == _UNDEFINED and getattr(getattr(error, "diag", None), "source_function", None) == _COUNTS_CALLS:
+        return _LOST_RACE
+    return state
 
 
 def is_broken(connection: Connection | AsyncConnection, error: BaseException) -> bool:
@@ -142,7 +152,7 @@ def translate(url: str, error: psycopg.Error, broken: bool, write: bool) -> Head
     """A driver's error in the words of the tree."""
     if broken and not write:
         return unreachable(url, error)
-    return meaning(_CONNECTION_FAILURE if broken else error.sqlstate or "", _first_line(url, error), where(url), write)
+    return meaning(_CONNECTION_FAILURE if broken else _state(error), _first_line(url, error), where(url), write)
 
 
 def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
@@ -161,7 +171,7 @@ def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
         return OperatorError(
             f"the store {place} forbids it: {reason}", "grant the role what docs/postgres.md lists, and name no standby"
         )
-    if state.startswith(_BUSY) or _is_remade(state, reason):
+    if state.startswith(_BUSY):
         return Busy(f"the store {place} is occupied: {reason}")
     return CallerError(f"the store {place} refused: {reason}")
 
@@ -169,8 +179,8 @@ def meaning(state: str, reason: str, place: str, write: bool) -> HeadraceError:
 def sqlstate_of(error: BaseException) -> str | None:
     """The SQLSTATE of a driver's error, also behind the face that a library gave it. None: it is no driver's error."""
     for found in (error, getattr(error, "orig", None), error.__cause__):
-        if state := getattr(found, "sqlstate", None) or getattr(found, "pgcode", None):
-            return str(state)
+        if state := _state(found):
+            return state
         if isinstance(found, psycopg.OperationalError | psycopg.InterfaceError):
             return _CONNECTION_FAILURE
         if isinstance(found, psycopg.Error):
