@@ -52,6 +52,21 @@ async def test_functions_of_another_code_are_replaced_as_a_whole(postgres_url: s
         assert await schema.up(postgres_url) == []
 
 
+async def test_functions_that_were_dropped_by_hand_are_missed_and_made(postgres_url: str) -> None:
+    """As by the text of a new store, applied to one that was there: it stops at the first table, and outside of a
+    transaction the functions are gone."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        before = connection.execute(FUNCTIONS).fetchall()
+        for _, step in schema.text()[:2]:
+            connection.execute(step.encode())
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            connection.execute(schema.text()[2][1].encode())
+        assert connection.execute(FUNCTIONS).fetchall() == []
+        assert (await schema.versions(postgres_url)).functions_differ
+        assert await schema.up(postgres_url) == ["functions"]
+        assert connection.execute(FUNCTIONS).fetchall() == before
+
+
 async def test_one_who_waited_for_a_newer_headrace_leaves_its_functions_alone(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as newer, psycopg.connect(postgres_url, autocommit=True) as watcher:
         newer.execute("SELECT pg_advisory_xact_lock(5216373)")
