@@ -16,7 +16,7 @@ from smap_posts import PROJECT, delivery, post
 from headrace.ports import Event, Subscription
 from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE
 from headrace_smap.letters.error_queue import LetterCounts, letter_depth, open_letters
-from headrace_smap.letters.sweeper import LetterSweeper
+from headrace_smap.letters.sweeper import LOOKS_BETWEEN, LetterSweeper
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.settings import SmapSettings
 
@@ -94,6 +94,20 @@ async def test_a_deletion_leaves_no_letter(desk: Desk) -> None:
     await failed(desk)
     assert await operations(desk).deleter.delete(PROJECT)
     assert await sweeper(desk).look() == 2
+    assert await letter_depth(desk.parts.bus) == 0
+
+
+async def test_stale_letters_are_found_though_there_are_no_more_than_failed_posts(desk: Desk) -> None:
+    """Somebody has taken out the letter of a post that is still failed."""
+    await failed(desk)
+    await desk.parts.blobs.put("raw/x.json", post(id="2"))
+    await retried(desk, "first")
+    async with open_letters(desk.parts) as queue:
+        assert await queue.remove([each for each in await queue.letters() if each.item == "raw/y.json"]) == 2
+    found = await counts(desk)
+    assert (found.depth, found.stale) == (1, 1)
+    sweeping = sweeper(desk)
+    assert sum([await sweeping.look() for _ in range(LOOKS_BETWEEN)]) == 1
     assert await letter_depth(desk.parts.bus) == 0
 
 

@@ -1,8 +1,9 @@
 """Keeps `analytics.errors` true: letters that a retry or a deletion made stale are taken out. Its depth is a metric.
 
-The queue is only walked through when it holds more than the truth has failed posts, because meanwhile it is empty for
-others. Letters beyond that which are not stale are somebody else's, or of posts that are counted in the next moment:
-their number is remembered, and looked into again now and then.
+The queue is walked through when it holds more than the truth has failed posts, and not all the time, because meanwhile
+it is empty for others. Letters beyond that which are not stale are somebody else's, or of posts that are counted in the
+next moment: their number is remembered. Letters that others took out can hide as many stale ones: so it is walked
+through now and then, whatever it holds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headrace_smap.parts import SmapParts
 
 LOOK_S = 5.0
 LOOKS_BETWEEN = 120
-"""After so many looks, ten minutes, what was not stale the last time is judged anew."""
+"""After so many looks, ten minutes, every letter is judged anew."""
 
 log = structlog.get_logger("smap")
 
@@ -48,7 +49,7 @@ class LetterSweeper:
         ((failed,),) = await self._parts.database.rows("letter_failed")
         self._looks += 1
         again = self._looks % LOOKS_BETWEEN == 0
-        removed = await self._sweep(depth) if depth > failed + (0 if again else self._beyond) else 0
+        removed = await self._sweep(depth) if depth > (0 if again else failed + self._beyond) else 0
         self._depth.set(depth - removed)
         return removed
 
