@@ -242,5 +242,5 @@ async def test_nobody_is_told_of_what_was_cancelled_or_deleted_before_its_end(of
     await accountant.forget("gone")
     for project in ("p", "gone"):
         await office.hear(project)
-        assert await state(office, project) == ("sent", 1), "there is nothing to wait for"
+        assert await state(office, project) == ("given up", 1), "there is nothing to wait for"
     assert office.told == []

@@ -20,7 +20,15 @@ from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
 from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
 from headrace_smap.insight.messages import finished_message
-from headrace_smap.insight.notices import ATTEMPTS_MAX, DueNotice, Notice, Notifier, OutgoingMessage
+from headrace_smap.insight.notices import (
+    ATTEMPTS_MAX,
+    PAUSES,
+    DueNotice,
+    Notice,
+    NoticeRefused,
+    Notifier,
+    OutgoingMessage,
+)
 from headrace_smap.receivers import ReceiverBook
 from headrace_smap.settings import SmapSettings
 from headrace_smap.values import DONE, Standing
@@ -33,9 +41,9 @@ ZALO = {"SMAP_ZALO_USER_ID": "186729651760683225", "SMAP_ZALO_ACCESS_TOKEN": "fi
 class Teller:
     """Knows every project but one."""
 
-    async def message(self, due: DueNotice) -> OutgoingMessage | None:
+    async def message(self, due: DueNotice) -> OutgoingMessage:
         if due.project == "cancelled":
-            return None
+            raise NoticeRefused("it was cancelled")
         return finished_message(Notice(due.notice_id, due.project, COUNTS, "http://h/projects/p/report"))
 
 
@@ -168,6 +176,12 @@ async def test_nobody_is_told_of_a_cancelled_project(database: Database, hook: R
     await told.add("cancelled")
     await told.send_due()
     assert hook.got == []
+    assert await states(database, "cancelled") == [("webhook", "given up", 1)], "nobody says that it was sent"
+
+
+def test_a_receiver_that_is_away_for_a_weekend_is_told_afterwards() -> None:
+    tried_s = sum(PAUSES.pause_s(attempts + 1) for attempts in range(1, ATTEMPTS_MAX))
+    assert tried_s > timedelta(days=2, hours=14).total_seconds(), "from Friday evening to Monday morning"
 
 
 async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: Database, hook: Receiver) -> None:

@@ -28,8 +28,9 @@ from headrace_smap.receivers import Receiver, ReceiverBook
 HOLD_S = 120.0
 SEND_S_MAX = 60.0
 POLL_S = 1.0
-ATTEMPTS_MAX = 12
 PAUSES = Backoff(2.0, 3_600.0)
+ATTEMPTS_MAX = 80
+"""Three days with these pauses: a mail server that is away over a weekend loses no alert."""
 ROOM = 10
 ERROR_CHARS_MAX = 500
 COUNTS = ("total", "done", "errors")
@@ -40,7 +41,7 @@ log = structlog.get_logger("smap")
 
 
 class NoticeRefused(Exception):
-    """The receiver will never take it: sending again changes nothing."""
+    """The receiver will never take it, or is not to have it: sending again changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ class Channel(Protocol):
 class Teller(Protocol):
     """Who knows what is to be told."""
 
-    async def message(self, due: DueNotice) -> OutgoingMessage | None:
-        """None: nobody is to be told of this project."""
+    async def message(self, due: DueNotice) -> OutgoingMessage:
+        """`NoticeRefused`: nobody is to be told of this project."""
 
 
 class Notifier:
@@ -172,10 +173,9 @@ class Notifier:
     async def _send(self, due: DueNotice) -> None:
         try:
             message = await self._teller.message(due)
-            if message is not None:
-                channel, receiver = await self._way(due)
-                async with asyncio.timeout(SEND_S_MAX):
-                    await channel.send(message, receiver)
+            channel, receiver = await self._way(due)
+            async with asyncio.timeout(SEND_S_MAX):
+                await channel.send(message, receiver)
         except Exception as error:
             await self._failed(due, error)
             return

@@ -15,7 +15,7 @@ from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.alerts import Alert, Alerts, batch_of
 from headrace_smap.insight.channels import NotificationSettings, channels, default_receivers
 from headrace_smap.insight.messages import alert_message, finished_message
-from headrace_smap.insight.notices import DueNotice, Notice, Notifier, OutgoingMessage
+from headrace_smap.insight.notices import DueNotice, Notice, NoticeRefused, Notifier, OutgoingMessage
 from headrace_smap.insight.summaries import summary_of
 from headrace_smap.parts import SmapParts
 from headrace_smap.receivers import ReceiverBook
@@ -61,14 +61,14 @@ class InsightService(Service):
 
         return [progress_routes(self._parts), *report_routes(self._parts)]
 
-    async def message(self, due: DueNotice) -> OutgoingMessage | None:
+    async def message(self, due: DueNotice) -> OutgoingMessage:
         """What is told of a project: the counts of its finish row; of one that is not ours, those of its announcement,
         or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
         database, project = self._parts.database, due.project
         rows = await database.rows("notice_counts", project=project)
         total, done, errors, finished, silent, name = rows[0] if rows else (0, 0, 0, False, False, None)
         if silent:
-            return None
+            raise NoticeRefused("the project was cancelled or deleted")
         link = self._report_url(project)
         if due.alert is not None:
             batch = await batch_of(database, project, due.alert)
