@@ -15,7 +15,7 @@ from smap_posts import PROJECT, delivery, post
 
 from headrace.ports import Event, Subscription
 from headrace_smap.envelope import DATA_COLLECTED, ERRORS_QUEUE
-from headrace_smap.letters.error_queue import LetterCounts, letter_depth, open_letters
+from headrace_smap.letters.error_queue import TAKE_S_MAX, LetterCounts, StoreLetters, letter_depth, open_letters
 from headrace_smap.letters.sweeper import LOOKS_BETWEEN, LetterSweeper
 from headrace_smap.project.operations import ProjectOperations, desk_of
 from headrace_smap.settings import SmapSettings
@@ -141,6 +141,16 @@ async def test_the_depth_of_the_queue_is_a_metric(desk: Desk) -> None:
     await sweeping.look()
     assert registry.get_sample_value("headrace_smap_letters") == 0
     assert registry.get_sample_value("headrace_smap_letters_removed_total") == 2
+
+
+async def test_letters_whose_reader_was_killed_are_given_back_before_their_hold_passes(embedded: SmapSettings) -> None:
+    """They come one at a time, and of thousands the first would be lost again before the last was read."""
+    async with open_desk(embedded) as desk:
+        await failed(desk)
+        assert len((await desk.parts.bus.receive(ERRORS_QUEUE, "killed", 100, 0.0)).deliveries) == 2
+        assert [len(await StoreLetters(desk.parts.bus, s).read()) for s in (0.0, TAKE_S_MAX, 0.0)] == [1, 2, 1]
+        found = await desk.parts.bus.receive(ERRORS_QUEUE, "test", 100, 60.0)
+        assert [(each.alone, each.failures) for each in found.deliveries] == [(True, 0)]
 
 
 def test_operators_count_show_and_purge(

@@ -8,6 +8,7 @@ database, which is told after the queue.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -27,6 +28,9 @@ LETTERS_MAX = 10_000
 """So many are looked at, the oldest first: they are in our hands meanwhile, and for nobody else to take."""
 RECEIVE_MAX = 1_000
 HOLD_S = 60.0
+TAKE_S_MAX = HOLD_S / 3
+"""Letters whose reader was killed come one at a time. What is not given back within its hold counts as a failure of the
+letter, and at the last of these it would be gone from the queue."""
 FAILED, DONE = "failed", "done"
 
 
@@ -80,8 +84,8 @@ class BrokerLetters:
 class StoreLetters:
     """In a store, where they wait for a subscription that nobody consumes."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, bus: Bus, take_s_max: float = TAKE_S_MAX) -> None:
+        self._bus, self._take_s_max = bus, take_s_max
 
     async def read(self) -> list[Event]:
         held = await self._taken()
@@ -96,7 +100,9 @@ class StoreLetters:
 
     async def _taken(self) -> list[Delivery]:
         held: list[Delivery] = []
-        while len(held) < LETTERS_MAX:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while len(held) < LETTERS_MAX and (not held or clock() - began < self._take_s_max):
             try:
                 received = await self._bus.receive(ERRORS_QUEUE, f"letters-{os.getpid()}", RECEIVE_MAX, HOLD_S)
             except NotFound:
