@@ -25,6 +25,7 @@ from headrace_smap import envelope
 from headrace_smap.analytics.work import COLUMNS
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.frame import FRAME
+from headrace_smap.insight.alerts import batch_of
 from headrace_smap.insight.channels import NotificationSettings
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import SmapParts, open_parts
@@ -156,6 +157,17 @@ async def test_two_that_gather_make_one_message(watch: Watch) -> None:
     await asyncio.gather(*(other.alerts.gather(watch.now) for other in others))
     assert sum(await asyncio.gather(*(other.notifier.send_due() for other in others))) == 1
     assert [data["risk"]["CRITICAL"] for data in watch.alerts] == [30]
+
+
+async def test_a_batch_that_is_sent_again_after_a_lost_answer_takes_nothing_more(watch: Watch) -> None:
+    """Its message may be with people by then. Without an interval nothing else would hold up what came meanwhile."""
+    gather = ("alert_gather", {"project": "p", "batch": "b", "now": watch.now, "since": watch.now})
+    await watch.insight._results(await watch.analysed("1"))
+    await watch.parts.database.transact(gather)
+    await watch.insight._results(await watch.analysed("2"))
+    await watch.parts.database.transact(gather)
+    assert (await batch_of(watch.parts.database, "p", "b")).count == 1
+    assert await watch.insight.alerts.gather(watch.now + INTERVAL) == 1
 
 
 async def test_what_comes_while_somebody_gathers_waits_for_the_next_message(

@@ -21,10 +21,12 @@ SELECT DISTINCT waiting.project_id
 SELECT count(pg_advisory_xact_lock(hashtext('smap_alert'), hashtext(:project)));
 
 -- name: alert_gather
--- All that waits, unless there was a message since `since`. The lock is held.
+-- All that waits, unless there was a message since `since`. The lock is held. A repeat after a lost answer adds nothing:
+-- the message of the batch may be sent by then.
 UPDATE smap_alert SET batch = :batch, gathered_at = :now
  WHERE project_id = :project AND batch IS NULL
-   AND NOT EXISTS (SELECT 1 FROM smap_alert AS told WHERE told.project_id = :project AND told.gathered_at > :since);
+   AND NOT EXISTS (SELECT 1 FROM smap_alert AS told
+                    WHERE told.project_id = :project AND (told.gathered_at > :since OR told.batch = :batch));
 
 -- name: alert_notices
 -- The messages of a batch, if there is anything in it.
