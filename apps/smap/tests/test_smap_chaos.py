@@ -12,7 +12,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,8 @@ from headrace.testing.rig.rabbitmq import RabbitServer
 from headrace.testing.rig.redis import RedisServer
 from headrace.testing.rig.s3 import S3Server
 from headrace.testing.rig.smtp import SmtpServer
+from headrace_smap.envelope import JOB_COMPLETED, derived_id
+from headrace_smap.insight.messages import ALERT
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 PROJECTS = 3
@@ -36,6 +37,9 @@ POSTS_PER_TASK = 8 if TIMES == 1 else 60
 AWAY_S = 2.0 if TIMES == 1 else 10.0
 HEALED_S_MAX = 150.0
 NAMES = ("project", "collector", "analytics", "insight")
+RISKY = """
+SELECT project_id, count(*) FROM post_analytics WHERE risk IN ('HIGH', 'CRITICAL') AND NOT is_spam GROUP BY project_id
+"""
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tr"
 
 
@@ -81,6 +85,7 @@ def reported(smtp_inbox: SmtpServer, hook: Receiver) -> dict[str, str]:
         "SMAP_MAIL_TO": "people@example.com",
         "SMAP_WEBHOOK_URL": hook.url,
         "SMAP_WEBHOOK_SECRET": SECRET,
+        "SMAP_ALERT_INTERVAL_S": "1",
     }
 
 
@@ -99,7 +104,6 @@ def world(
         "SMAP_CRAWLERS": f"*=simulated:posts={POSTS_PER_TASK}&page=4&broken=0.05&overlap=0.1&latency=0.05",
         "SMAP_CRAWL_HOLD_S": "3",
         "SMAP_ANALYSTS": "0",
-        "SMAP_ALERT_INTERVAL_S": "2",
         "SMAP_PREFETCH": "20",
         **reported,
     }
@@ -172,8 +176,8 @@ async def test_every_project_ends_once_whatever_fails_meanwhile(
         assert shown == as_counted(real_environment["SMAP_PG_DSN"], project)
     await board.aclose()
     dsn = real_environment["SMAP_PG_DSN"]
-    await eventually(lambda: told(hook, smtp_inbox, dsn).complete, "everybody was told", HEALED_S_MAX)
-    check_notices(told(hook, smtp_inbox, dsn), expected, world.deaths["insight"])
+    await eventually(lambda: told_all(hook, smtp_inbox, expected, dsn), "everybody was told", HEALED_S_MAX)
+    check_notices(hook, smtp_inbox, expected, world.deaths["insight"])
     assert world.deaths.keys() == set(NAMES)
     await check_reports(world, expected)
 
@@ -203,41 +207,47 @@ def as_counted(dsn: str, project: str) -> dict[str, str]:
     return {"status": "DONE", "total": str(found[0]), "done": str(ended[0]), "errors": str(ended[1])}
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """How often each message arrived, by its id, and what the rows say was to be told."""
-
-    arrived: dict[str, Counter[str]]
-    ordered: dict[str, set[str]]
-    ends: list[tuple[str, str]]
-    alerts_waiting: int
-
-    @property
-    def complete(self) -> bool:
-        return not self.alerts_waiting and all(set(self.arrived[name]) == ids for name, ids in self.ordered.items())
+def mails(inbox: SmtpServer) -> Counter[str]:
+    return Counter(str(mail.message["Message-ID"]) for mail in inbox.messages())
 
 
-def told(hook: Receiver, inbox: SmtpServer, dsn: str) -> Told:
-    ordered: dict[str, set[str]] = {"mail": set(), "webhook": set()}
+def hooks(hook: Receiver, kind: str = JOB_COMPLETED) -> dict[str, dict[str, Any]]:
+    """What was told of this kind, by its id."""
+    return {got.headers["webhook-id"]: got.document["data"] for got in list(hook.got) if got.document["type"] == kind}
+
+
+def alerted(hook: Receiver) -> Counter[str]:
+    """Of how many risky posts of each project people were told."""
+    counts: Counter[str] = Counter()
+    for data in hooks(hook, ALERT).values():
+        counts[data["project_id"]] += sum(data["risk"].values())
+    return counts
+
+
+def risky(dsn: str) -> Counter[str]:
+    """How many each project has."""
     with psycopg.connect(dsn) as connection:
-        rows = connection.execute("SELECT channel, notice_id, project_id, alert IS NULL FROM smap_notice").fetchall()
-        (waiting,) = connection.execute("SELECT count(*) FROM smap_alert WHERE batch IS NULL").fetchone() or (0,)
-    for channel, notice, _, _ in rows:
-        ordered[channel].add(notice)
-    arrived = {
-        "mail": Counter(str(mail.message["Message-ID"]).strip("<>").partition("@")[0] for mail in inbox.messages()),
-        "webhook": Counter(got.headers["webhook-id"] for got in list(hook.got)),
-    }
-    return Told(arrived, ordered, sorted((project, channel) for channel, _, project, end in rows if end), waiting)
+        return Counter(dict(connection.execute(RISKY).fetchall()))
 
 
-def check_notices(found: Told, projects: list[str], deaths: int) -> None:
-    """The end once per project and channel, and alerts beside it; a death in the middle may have cost a repeat under
-    the same id."""
-    assert found.ends == sorted((project, channel) for project in projects for channel in found.ordered)
-    assert any(len(ids) > len(projects) for ids in found.ordered.values()), "no post was a risk"
-    for arrived in found.arrived.values():
-        assert arrived.total() - len(arrived) <= deaths
+def end_mails(projects: list[str]) -> set[str]:
+    return {f"<{derived_id('notice', project, 'mail')}@example.com>" for project in projects}
+
+
+def told_all(hook: Receiver, inbox: SmtpServer, projects: list[str], dsn: str) -> bool:
+    ends = Counter(data["project_id"] for data in hooks(hook).values())
+    mailed = len(hooks(hook)) + len(hooks(hook, ALERT))
+    return ends.keys() == set(projects) and alerted(hook) == risky(dsn) and len(mails(inbox)) == mailed
+
+
+def check_notices(hook: Receiver, inbox: SmtpServer, projects: list[str], deaths: int) -> None:
+    """Once per project and once per alert; a death in the middle may have cost a repeat under the same id."""
+    assert sorted(data["project_id"] for data in hooks(hook).values()) == projects
+    assert set(mails(inbox)) > end_mails(projects), "the alerts have ids of their own"
+    sent = Counter(got.headers["webhook-id"] for got in hook.got)
+    assert max([*sent.values(), *mails(inbox).values()]) <= 1 + deaths
+    assert sum(sent[told] - 1 for told in hooks(hook)) <= deaths
+    assert sum(mails(inbox)[told] - 1 for told in end_mails(projects)) <= deaths
 
 
 async def check_reports(world: World, projects: list[str]) -> None:
