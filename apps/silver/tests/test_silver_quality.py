@@ -30,6 +30,8 @@ from headrace_silver.report.page import page
 from headrace_silver.report.text import gaps_text, late_text, note_text, spans
 from headrace_silver.report.words import ENGLISH, TEXTS
 from headrace_silver.stores.silver_store import SilverStore, init_script, open_store
+from headrace_silver.stores.sqlite.statements import statement
+from headrace_silver.stores.sqlite.store import SqliteSilverStore
 
 SETTINGS = ReportSettings(LENGTH, STOPPED_AFTER, "HOSE")
 
@@ -281,3 +283,10 @@ def test_a_symbol_whose_last_bar_was_rejected_is_late_for_that_reason(silver_sto
     assert late_text(ENGLISH, late, found.last_closed).startswith("rejected by ta_volume, letter ")
     assert "rejected by ta_volume, letter " in str(page(found))
     assert "bị ta_volume từ chối" in str(page(found, TEXTS.of("vi")))
+
+
+def test_steps_are_found_by_an_index_however_many_symbols_there_are(embedded_store: SqliteSilverStore) -> None:
+    query = f"EXPLAIN QUERY PLAN {statement('report_ticks')}"
+    values = {"first": "2026-01-02", "last": "2026-11-16", "steps": '{"FPT": 100}'}
+    plan = [row[-1] for row in embedded_store.connection().execute(query, values)]
+    assert any(step.startswith("SEARCH stated USING AUTOMATIC") for step in plan), plan
