@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from silver_desk import bar, consume, put
 
 from headrace.errors import CallerError, OperatorError
-from headrace_silver.quality.late_alerts import AlertSettings, alert
+from headrace_silver.quality.late_alerts import AlertSettings, Deliver, LateAlert, alert
 from headrace_silver.quality.late_symbols import late
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
@@ -25,6 +26,14 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 MORNING = datetime(2025, 3, 14, 1, 0, tzinfo=UTC)
 EVENING = datetime(2025, 3, 14, 9, 0, tzinfo=UTC)
 APPEND = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
+TELL_AND_KILL_ONCE = """
+import os, signal, sys
+with open(sys.argv[1], "a") as told:
+    told.write(os.environ["SILVER_ALERT_ID"] + "\\n")
+if not os.path.exists(sys.argv[2]):
+    open(sys.argv[2], "w").close()
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -50,6 +59,7 @@ def webhook(answers: list[int]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            assert self.headers["webhook-id"] == got[-1]["id"]
             self.send_response(answers.pop(0) if answers else 204)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
@@ -65,26 +75,31 @@ def webhook(answers: list[int]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         serving.join()
 
 
-def quiet(text: str, document: Mapping[str, Any]) -> None:
+def quiet(told: LateAlert) -> None:
     """A delivery that succeeds."""
+
+
+def into(said: list[str]) -> dict[str, Deliver]:
+    """A channel that keeps the words."""
+    return {"command": lambda told: said.append(told.text)}
 
 
 def test_each_symbol_is_told_once_a_day(store: SilverStore, webhook: tuple[str, list[dict[str, Any]]]) -> None:
     url, got = webhook
-    deliver = AlertSettings(late_webhook=url).delivery()
-    assert alert(store, late(store, MORNING), deliver) == ["BBB", "CCC"]
-    assert alert(store, late(store, MORNING), deliver) == []
+    channels = AlertSettings(late_webhook=url).channels()
+    assert alert(store, late(store, MORNING), channels) == ["BBB", "CCC"]
+    assert alert(store, late(store, MORNING), channels) == []
     assert len(got) == 1
     assert got[0]["text"].startswith("silver: 2 of 3 symbols lack a bar for 2025-03-13: CCC (last bar 2025-03-07), BBB")
     assert [entry["symbol"] for entry in got[0]["late"]] == ["CCC", "BBB"]
     # The next day is another one.
-    assert alert(store, late(store, EVENING), deliver) == ["AAA", "BBB", "CCC"]
+    assert alert(store, late(store, EVENING), channels) == ["AAA", "BBB", "CCC"]
 
 
 def test_only_what_is_new_is_told(store: SilverStore) -> None:
     said: list[str] = []
-    assert alert(store, late(store, MORNING, days=4), quiet) == ["CCC"]
-    assert alert(store, late(store, MORNING), lambda text, _: said.append(text)) == ["BBB"]
+    assert alert(store, late(store, MORNING, days=4), {"command": quiet}) == ["CCC"]
+    assert alert(store, late(store, MORNING), into(said)) == ["BBB"]
     assert "BBB" in said[0]
     assert "CCC" not in said[0]
 
@@ -95,19 +110,47 @@ def test_what_was_not_delivered_is_told_by_the_next_run(
 ) -> None:
     url, got = webhook
     answers.append(answer)
-    deliver = AlertSettings(late_webhook=url).delivery()
+    channels = AlertSettings(late_webhook=url).channels()
     with pytest.raises(OperatorError, match=f"it answers {answer}") as failed:
-        alert(store, late(store, MORNING), deliver)
+        alert(store, late(store, MORNING), channels)
     assert url not in str(failed.value)
-    assert alert(store, late(store, MORNING), deliver) == ["BBB", "CCC"]
+    assert alert(store, late(store, MORNING), channels) == ["BBB", "CCC"]
     assert len(got) == 2
+    # A receiver can tell a repeat from an alert of its own.
+    assert got[0]["id"] == got[1]["id"]
+
+
+def test_a_channel_that_fails_has_the_other_repeat_nothing(
+    store: SilverStore, webhook: tuple[str, list[dict[str, Any]]], answers: list[int], tmp_path: Path
+) -> None:
+    url, got = webhook
+    answers += [500, 500]
+    told = tmp_path / "told.txt"
+    settings = AlertSettings(shlex.join([sys.executable, "-c", APPEND, str(told)]), url)
+    for _ in range(2):
+        with pytest.raises(OperatorError, match="it answers 500"):
+            alert(store, late(store, MORNING), settings.channels())
+    assert alert(store, late(store, MORNING), settings.channels()) == ["BBB", "CCC"]
+    assert alert(store, late(store, MORNING), settings.channels()) == []
+    assert told.read_text().count("symbols lack a bar") == 1
+    assert len(got) == 3
+
+
+def test_a_channel_is_tried_although_the_one_before_failed(
+    store: SilverStore, webhook: tuple[str, list[dict[str, Any]]]
+) -> None:
+    url, got = webhook
+    for _ in range(2):
+        with pytest.raises(OperatorError, match="No such file"):
+            alert(store, late(store, MORNING), AlertSettings("/nowhere/mail", url).channels())
+    assert len(got) == 1
 
 
 def test_a_command_gets_the_text(store: SilverStore, tmp_path: Path) -> None:
     told = tmp_path / "told.txt"
-    deliver = AlertSettings(late_command=shlex.join([sys.executable, "-c", APPEND, str(told)])).delivery()
-    alert(store, late(store, MORNING), deliver)
-    alert(store, late(store, MORNING), deliver)
+    channels = AlertSettings(late_command=shlex.join([sys.executable, "-c", APPEND, str(told)])).channels()
+    alert(store, late(store, MORNING), channels)
+    alert(store, late(store, MORNING), channels)
     assert told.read_text().count("symbols lack a bar for 2025-03-13") == 1
 
 
@@ -120,8 +163,8 @@ def test_a_command_gets_the_text(store: SilverStore, tmp_path: Path) -> None:
 )
 def test_a_command_that_fails_has_told_nobody(store: SilverStore, line: list[str], words: str) -> None:
     with pytest.raises(OperatorError, match=words):
-        alert(store, late(store, MORNING), AlertSettings(late_command=shlex.join(line)).delivery())
-    assert alert(store, late(store, MORNING), quiet) == ["BBB", "CCC"]
+        alert(store, late(store, MORNING), AlertSettings(late_command=shlex.join(line)).channels())
+    assert alert(store, late(store, MORNING), {"command": quiet}) == ["BBB", "CCC"]
 
 
 def test_of_two_runs_at_once_one_tells(store: SilverStore, silver_url: str) -> None:
@@ -130,7 +173,7 @@ def test_of_two_runs_at_once_one_tells(store: SilverStore, silver_url: str) -> N
     def one_of_two() -> None:
         own = open_store(silver_url)
         start.wait()
-        alert(own, late(own, MORNING), lambda text, _: said.append(text))
+        alert(own, late(own, MORNING), into(said))
         own.close()
 
     both = [threading.Thread(target=one_of_two) for _ in range(2)]
@@ -141,18 +184,31 @@ def test_of_two_runs_at_once_one_tells(store: SilverStore, silver_url: str) -> N
     assert len(said) == 1
 
 
+def test_a_run_killed_after_its_delivery_is_repeated_once_under_the_same_id(
+    headrace_process: Command, silver_url: str, silver_store: SilverStore, tmp_path: Path
+) -> None:
+    told, marker = tmp_path / "told.txt", tmp_path / "killed"
+    command = shlex.join([sys.executable, "-c", TELL_AND_KILL_ONCE, str(told), str(marker)])
+    line = ("silver", "late", "--alert", "--store", silver_url)
+    codes = [headrace_process(*line, SILVER_LATE_COMMAND=command).returncode for _ in range(3)]
+    assert codes == [-signal.SIGKILL, 1, 1]
+    first, second = told.read_text().splitlines()
+    assert first == second
+    assert first.startswith("late-")
+
+
 def test_no_bar_at_all_is_told_once_too(silver_store: SilverStore) -> None:
     said: list[str] = []
     for _ in range(2):
-        alert(silver_store, late(silver_store, MORNING), lambda text, _: said.append(text))
+        alert(silver_store, late(silver_store, MORNING), into(said))
     assert said == ["silver: there is no bar of any symbol that still trades (asked for 2025-03-13)."]
 
 
 def test_old_alerts_are_forgotten(store: SilverStore) -> None:
-    alert(store, late(store, MORNING), quiet)
+    alert(store, late(store, MORNING), {"command": quiet})
     later = MORNING.replace(year=2027)
-    alert(store, late(store, later), quiet)
-    assert alert(store, late(store, MORNING), quiet) == ["BBB", "CCC"]
+    alert(store, late(store, later), {"command": quiet})
+    assert alert(store, late(store, MORNING), {"command": quiet}) == ["BBB", "CCC"]
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,10 @@ def late(
     from headrace_silver.quality import late_alerts, late_symbols
 
     session = of(context)
-    deliver = late_alerts.AlertSettings.read(os.environ).delivery() if alert else None
+    channels = late_alerts.AlertSettings.read(os.environ).channels() if alert else None
     with opened_store(session) as store:
         found = late_symbols.late(store, datetime.now(UTC), days, stopped_after)
-        alerted = late_alerts.alert(store, found, deliver) if deliver else None
+        alerted = late_alerts.alert(store, found, channels) if channels else None
     if alerted is not None:
         session.say(
             f"people were told of {len(alerted):,} of {len(found.late):,}" if alerted else "nothing new to tell"

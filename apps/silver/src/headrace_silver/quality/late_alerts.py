@@ -1,13 +1,16 @@
 """People are told of late symbols: by a command, by a webhook, or by both, once for each symbol and trading day.
 
 Of whom they were told is written in the transaction in which they are told, and committed afterwards: what could not be
-delivered is delivered by the next run, and of two runs at once one tells. If the answer to a delivery is lost, it is
-repeated.
+delivered is delivered by the next run, and of two runs at once one tells. Each channel has its own transaction, so that
+one that fails has the other repeat nothing. A process killed between a delivery and its commit leaves a repeat to the
+next run, under the same id: whether the delivery arrived nobody can ask.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shlex
 import subprocess
 import urllib.error
@@ -15,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from headrace.errors import CallerError, OperatorError
@@ -25,12 +29,30 @@ from headrace_silver.records.rules import PREFIX
 from headrace_silver.stores.silver_store import SilverStore
 
 COMMAND_VARIABLE, WEBHOOK_VARIABLE = f"{PREFIX}LATE_COMMAND", f"{PREFIX}LATE_WEBHOOK"
+ID_VARIABLE = f"{PREFIX}ALERT_ID"
 NAMES_MAX = 50
 # Other writers of a SQLite file wait meanwhile, and they wait for 30 s.
 DELIVERY_S_MAX = 10.0
 KEPT = timedelta(days=400)
 
-Deliver = Callable[[str, Mapping[str, Any]], None]
+
+@dataclass(frozen=True, slots=True)
+class LateAlert:
+    """What people are told. The id follows from the day and the symbols, so that a repeat has the same."""
+
+    id: str
+    text: str
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, found: Late) -> LateAlert:
+        named = json.dumps([found.day.isoformat(), sorted(entry.symbol for entry in found.late)])
+        return cls(
+            f"late-{hashlib.sha256(named.encode()).hexdigest()[:32]}", text_of(found), late_symbols.document(found)
+        )
+
+
+Deliver = Callable[[LateAlert], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +76,44 @@ class AlertSettings:
     def read(cls, environment: Mapping[str, str]) -> AlertSettings:
         return read(cls, Sources(PREFIX, environment))
 
-    def delivery(self) -> Deliver:
-        """By every channel that is set: raises an `OperatorError` at the first that fails."""
-        if not (self.late_command or self.late_webhook):
-            raise CallerError("nothing says whom to tell", f"set {COMMAND_VARIABLE} or {WEBHOOK_VARIABLE}")
-        return self._deliver
-
-    def _deliver(self, text: str, document: Mapping[str, Any]) -> None:
+    def channels(self) -> dict[str, Deliver]:
+        """Every channel that is set, by its name; a delivery that fails raises an `OperatorError`."""
+        channels: dict[str, Deliver] = {}
         if self.late_command:
-            _run(shlex.split(self.late_command), text)
+            channels["command"] = partial(_run, shlex.split(self.late_command))
         if self.late_webhook:
-            _post(self.late_webhook, {"text": text, **document})
+            channels["webhook"] = partial(_post, self.late_webhook)
+        if not channels:
+            raise CallerError("nothing says whom to tell", f"set {COMMAND_VARIABLE} or {WEBHOOK_VARIABLE}")
+        return channels
 
 
-def alert(store: SilverStore, found: Late, deliver: Deliver) -> list[str]:
-    """Tell people of the late symbols that they were not told of for this day; which these are."""
-    symbols = [entry.symbol for entry in found.late] if found.known else [""]
+def alert(store: SilverStore, found: Late, channels: Mapping[str, Deliver]) -> list[str]:
+    """Tell people of the late symbols that they were not told of for this day; which these are.
+
+    Every channel is tried before the first failure is raised.
+    """
+    told: set[str] = set()
+    failures = []
+    for channel, deliver in channels.items():
+        try:
+            told |= _alert(store, found, channel, deliver)
+        except OperatorError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return sorted(told)
+
+
+def _alert(store: SilverStore, found: Late, channel: str, deliver: Deliver) -> set[str]:
+    symbols = json.dumps([entry.symbol for entry in found.late] if found.known else [""])
     with store.transaction():
         store.rows("alerts_forget", {"before": found.day - KEPT})
-        told = store.rows("alerts_claim", {"day": found.day, "symbols": json.dumps(symbols)})
-        new = {row[0] for row in told}
+        claimed = store.rows("alerts_claim", {"day": found.day, "symbols": symbols, "channel": channel})
+        new = {row[0] for row in claimed}
         if new:
-            fresh = replace(found, late=[entry for entry in found.late if entry.symbol in new])
-            deliver(text_of(fresh), late_symbols.document(fresh))
-    return sorted(new)
+            deliver(LateAlert.of(replace(found, late=[entry for entry in found.late if entry.symbol in new])))
+    return new
 
 
 def text_of(found: Late) -> str:
@@ -91,10 +127,16 @@ def text_of(found: Late) -> str:
     )
 
 
-def _run(line: list[str], text: str) -> None:
+def _run(line: list[str], told: LateAlert) -> None:
     try:
         done = subprocess.run(
-            line, input=text + "\n", capture_output=True, text=True, timeout=DELIVERY_S_MAX, check=False
+            line,
+            input=told.text + "\n",
+            env={**os.environ, ID_VARIABLE: told.id},
+            capture_output=True,
+            text=True,
+            timeout=DELIVERY_S_MAX,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _undelivered(COMMAND_VARIABLE, str(error)) from None
@@ -110,9 +152,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _post(url: str, document: Mapping[str, Any]) -> None:
-    headers = {"Content-Type": "application/json", "User-Agent": "headrace-silver"}
-    request = urllib.request.Request(url, json.dumps(document).encode(), headers, method="POST")
+def _post(url: str, told: LateAlert) -> None:
+    headers = {"Content-Type": "application/json", "User-Agent": "headrace-silver", "webhook-id": told.id}
+    document = json.dumps({"id": told.id, "text": told.text, **told.document})
+    request = urllib.request.Request(url, document.encode(), headers, method="POST")
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=DELIVERY_S_MAX):
             return
@@ -125,4 +168,4 @@ def _post(url: str, document: Mapping[str, Any]) -> None:
 
 
 def _undelivered(variable: str, why: str) -> OperatorError:
-    return OperatorError(f"nobody was told of late symbols: {variable} failed: {why}", "the next run tries again")
+    return OperatorError(f"late symbols were not told by {variable}: {why}", "the next run tries again")
