@@ -281,8 +281,19 @@ def test_a_symbol_whose_last_bar_was_rejected_is_late_for_that_reason(silver_sto
     found = assess(silver_store, NOW, ReportSettings(6, STOPPED_AFTER))
     [late] = found.late
     assert late_text(ENGLISH, late, found.last_closed).startswith("rejected by ta_volume, letter ")
-    assert "rejected by ta_volume, letter " in str(page(found))
     assert "bị ta_volume từ chối" in str(page(found, TEXTS.of("vi")))
+
+
+def test_symbols_that_are_late_by_one_rule_share_a_row_with_their_letters(silver_store: SilverStore) -> None:
+    symbols = ["AAA", "BBB", "CCC"]
+    put(silver_store, [bar(symbol, DAYS[-2].isoformat()) for symbol in [*symbols, "DDD"]])
+    put(silver_store, [bar(symbol, DAYS[-1].isoformat(), volume=-1) for symbol in symbols])
+    consume(silver_store)
+    found = assess(silver_store, NOW, ReportSettings(6, STOPPED_AFTER))
+    named = [f"{entry.symbol} (letter {entry.rejections[DAYS[-1]].letter})" for entry in found.late[:3]]
+    told = str(page(found))
+    assert ", ".join(named) in told
+    assert told.count(">rejected by ta_volume<") == 1
 
 
 def test_steps_are_found_by_an_index_however_many_symbols_there_are(embedded_store: SqliteSilverStore) -> None:

@@ -6,7 +6,8 @@ the kit where it enters the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from datetime import date
 from itertools import groupby
 
 from headrace.pages import (
@@ -43,7 +44,6 @@ from headrace_silver.report.text import (
     duration,
     gaps_text,
     headline,
-    late_text,
     note_text,
     signed_percent,
     span_text,
@@ -118,14 +118,17 @@ def _tiles(words: Words, quality: Quality) -> Html:
 def _late(words: Words, quality: Quality) -> Html:
     stopped = ""
     if quality.stopped:
-        names = _names(words, quality.stopped)
+        names = _names(words, [_short(entry.symbol) for entry in quality.stopped])
         stopped = words("late.stopped", count=quality.settings.stopped_after, names=names)
     if not quality.late:
         return paragraphs(words("late.nobody", day=quality.last_closed), stopped)
-    reasons = {entry.symbol: late_text(words, entry, quality.last_closed) for entry in quality.late}
-    by_reason = sorted(quality.late, key=lambda entry: (-entry.behind, reasons[entry.symbol]))
-    groups = groupby(by_reason, key=lambda entry: (entry.last_day, entry.behind, reasons[entry.symbol]))
-    rows = [(day, behind, reason, _names(words, entries)) for (day, behind, reason), entries in groups]
+    # One row for each rule, with the letter beside its symbol: a row for each letter buries those that never came.
+    told = [(entry, *_why_late(words, entry, quality.last_closed)) for entry in quality.late]
+    told.sort(key=lambda each: (-each[0].behind, each[1]))
+    groups = groupby(told, key=lambda each: (each[0].last_day, each[0].behind, each[1]))
+    rows = [
+        (day, behind, reason, _names(words, [name for _, _, name in each])) for (day, behind, reason), each in groups
+    ]
     columns = [
         TableColumn(words("column.last")),
         TableColumn(words("column.behind"), number=True),
@@ -136,8 +139,16 @@ def _late(words: Words, quality: Quality) -> Html:
     return join(table(words, listing), paragraphs(stopped))
 
 
-def _names(words: Words, entries: Iterable[SymbolQuality]) -> str:
-    names = [_short(entry.symbol) for entry in entries]
+def _why_late(words: Words, entry: SymbolQuality, day: date) -> tuple[str, str]:
+    """Why a symbol has no bar for this day, and its name, with the letter if there is one."""
+    why = entry.rejections.get(day)
+    if why is None:
+        return words("why.never"), _short(entry.symbol)
+    named = words("late.letter", symbol=_short(entry.symbol), letter=str(why.letter))
+    return words("why.rejected", rule=_short(why.rule)), named
+
+
+def _names(words: Words, names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_MAX])
     return shown if len(names) <= NAMES_MAX else words("names.more", names=shown, count=len(names) - NAMES_MAX)
 
