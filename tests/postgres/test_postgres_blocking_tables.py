@@ -104,12 +104,41 @@ def test_a_transaction_whose_commit_did_not_arrive_has_done_nothing(
     put(far)
 
 
+class Impatient(PostgresBlockingTables):
+    outcome_s_max = 0.2
+
+
 def test_a_commit_that_cannot_be_asked_for_is_unknown(far: PostgresBlockingTables, line: Proxy) -> None:
+    tables = opened(line.url, Impatient)
+    tables.rows("shelf")
     line.cut_reply_to(b"COMMIT")
     line.refuse()
     with pytest.raises(Unknown, match="cannot be asked") as told:
-        put(far)
+        put(tables)
     assert told.value.hint == "look before you do it again"
+    tables.close()
+
+
+class Restarting(PostgresBlockingTables):
+    """Its server went away with the first connection, and takes none of the next two."""
+
+    connections = 0
+
+    def connected(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        self.connections += 1
+        if self.connections in (2, 3):
+            raise Unreachable("the database system is starting up", "")
+
+
+def test_a_server_that_starts_again_is_asked_when_it_answers(
+    far: PostgresBlockingTables, line: Proxy, handles: Sequence[BlockingTables]
+) -> None:
+    tables = opened(line.url, Restarting)
+    line.cut_reply_to(b"COMMIT")
+    put(tables)
+    assert (line.cuts, tables.connections) == (1, 4)
+    assert handles[0].rows("shelf") == [("bolt", 2)]
+    tables.close()
 
 
 class Hopeful(PostgresBlockingTables):

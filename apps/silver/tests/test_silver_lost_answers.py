@@ -10,6 +10,7 @@ from silver_desk import ask, bar, consume, put
 from headrace.errors import Unknown, Unreachable
 from headrace.testing.rig.proxy import Proxy
 from headrace_silver.queue.dead_letters import LetterFilter, redrive
+from headrace_silver.stores.postgres.store import PostgresSilverStore
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
 WAITING = "SELECT count(*) FROM task_q WHERE status = 'ready'"
@@ -39,13 +40,20 @@ def test_tasks_whose_commit_was_not_answered_are_put_once(
     assert ask(silver_schema, WAITING) == [(2,)]
 
 
-def test_where_nobody_can_be_asked_the_outcome_is_called_unknown(far_store: SilverStore, proxy: Proxy) -> None:
+class ImpatientSilverStore(PostgresSilverStore):
+    outcome_s_max = 0.2
+
+
+def test_where_nobody_can_be_asked_the_outcome_is_called_unknown(proxy: Proxy) -> None:
+    store = ImpatientSilverStore(proxy.url)
+    store.create()
     proxy.cut_reply_to(b"COMMIT")
     proxy.refuse()
     with pytest.raises(Unknown, match="cannot be asked") as told:
-        put(far_store, [bar("VNM")])
+        put(store, [bar("VNM")])
     assert proxy.cuts == 1
     assert "headrace silver flag --count" in told.value.hint
+    store.close()
 
 
 def test_a_redrive_whose_commit_was_not_answered_is_done_once(

@@ -21,7 +21,7 @@ from headrace.core.catalogue import Catalogue
 from headrace.core.errors import CallerError, HeadraceError, SchemaMismatch, Unknown, Unreachable
 from headrace.core.table_statements import Row, TablePart, TableStatement
 
-OUTCOME_S_MAX, OUTCOME_LOOK_S = 10.0, 0.05
+OUTCOME_LOOK_S = 0.05
 
 
 class PostgresBlockingTables:
@@ -31,6 +31,8 @@ class PostgresBlockingTables:
     dialect = "postgres"
     program = "headrace"
     """How the server names the connection, unless the operator does."""
+    outcome_s_max = 10.0
+    """For how long a server is asked what became of a COMMIT that it did not answer: it may be starting again."""
 
     def __init__(
         self,
@@ -149,11 +151,11 @@ class PostgresBlockingTables:
 
     def _has_committed(self, mark: str) -> bool:
         """How a transaction ended whose end nobody told us."""
-        deadline = time.monotonic() + OUTCOME_S_MAX
+        deadline = time.monotonic() + self.outcome_s_max
         state = "in progress"
-        with suppress(HeadraceError, psycopg.Error):
-            while state == "in progress" and time.monotonic() < deadline:
-                time.sleep(OUTCOME_LOOK_S)
+        while state == "in progress" and time.monotonic() < deadline:
+            time.sleep(OUTCOME_LOOK_S)
+            with suppress(HeadraceError, psycopg.Error):
                 state = self._value("SELECT pg_xact_status(%s::xid8)", mark)
         if state not in ("committed", "aborted"):
             raise Unknown(
