@@ -68,7 +68,7 @@ def test_a_broken_line_is_named_and_nothing_of_its_file_is_put(
         ('\n\n{"symbol": "a\\u0000b"}', "line 3: it contains the character 0"),
         ('{"symbol": "\\ud800"}', "line 1: it cannot be read as JSON"),
         ('{"task_type": "ta.bar", "payload": {}, "priority": "high"}', "line 1: the priority 'high'"),
-        ("[1, 2]", "line 1: its fields do not say"),
+        ("[1, 2]", "line 1: it is no JSON object: a line holds one record"),
     ],
 )
 def test_what_cannot_be_a_task_is_told(tmp_path: Path, text: str, words: str) -> None:
@@ -139,6 +139,15 @@ def test_lists_in_cells_are_json_or_divided_by_a_bar(tmp_path: Path) -> None:
             },
         )
     ]
+
+
+@pytest.mark.parametrize("kind", [None, "ta.bar"])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_columns_that_no_comma_separates_are_told(tmp_path: Path, separator: str, kind: str | None) -> None:
+    path = tmp_path / "bars.csv"
+    path.write_text(separator.join(["symbol", "trade_date", "open"]) + "\n" + separator.join("VNM") + "\n", "utf-8")
+    with pytest.raises(BrokenLine, match="line 1: its columns are separated by"):
+        read(path, kind=kind)
 
 
 def test_a_row_with_too_few_cells_is_broken(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ FLOATS = (
     *("hype_raw", "hype_crowd", "hype_elitist"),
 )
 _LISTS = ("symbols", "topic_tags")
+# What spreadsheets write where a comma is the decimal sign, and what is copied from them.
+_FOREIGN_SEPARATORS = (";", "\t")
 _FLAGS = {"true": True, "false": False}
 # These columns stay text whatever stands in them: a symbol or a hash may look like a number.
 _NUMBERS = frozenset(("volume", *FLOATS))
@@ -122,9 +124,9 @@ def _from_json(value: Any, text: str, kind: str | None) -> Incoming | str:
             return f"the priority {shown(priority)} is not a whole number"
         value = value["payload"]
         text = _encode(value).decode()
-    if kind is None:
-        kind = kind_of(value) if isinstance(value, dict) else None
-    return _checked(kind, text, priority)
+    if kind is None and not isinstance(value, dict):
+        return "it is no JSON object: a line holds one record"
+    return _checked(kind or kind_of(value), text, priority)
 
 
 def _checked(kind: str | None, text: str, priority: int | None = None) -> Incoming | str:
@@ -141,6 +143,11 @@ def _csv_rows(file: IO[bytes], reading: FileReading) -> Iterator[Row]:
     texts = (line.decode("utf-8" if place else "utf-8-sig") for place, line in enumerate(file))
     lines = csv.reader(texts, strict=True)
     header = next(lines, [])
+    separator = next((mark for mark in _FOREIGN_SEPARATORS if len(header) == 1 and mark in header[0]), None)
+    if separator is not None:
+        # Stated by --kind, such lines would all be put, and all be rejected.
+        yield 1, f"its columns are separated by {separator!r}; here a comma does it"
+        return
     kind = reading.kind or kind_of(header)
     if kind is None:
         yield 1, "the header does not say whether these are bars or articles; --kind does"
