@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from silver_desk import ask, bar, consume, put
@@ -11,7 +12,7 @@ from headrace.errors import Unknown, Unreachable
 from headrace.testing.rig.proxy import Proxy
 from headrace_silver.queue.dead_letters import LetterFilter, redrive
 from headrace_silver.stores.postgres.store import PostgresSilverStore
-from headrace_silver.stores.silver_store import SilverStore, open_store
+from headrace_silver.stores.silver_store import FLAG, SilverStore, open_store
 
 WAITING = "SELECT count(*) FROM task_q WHERE status = 'ready'"
 
@@ -82,3 +83,28 @@ def test_a_lock_that_went_with_its_connection_while_tables_were_made_is_not_held
     assert far_store.lock()
     assert not other.lock()
     other.close()
+
+
+def test_no_batch_is_taken_without_a_lock_that_went_with_its_connection(far_store: SilverStore, proxy: Proxy) -> None:
+    assert far_store.lock()
+    proxy.reset()
+    for _ in range(2):
+        # The first finds the connection lost, the second opens another.
+        with suppress(Unreachable):
+            far_store.wait(0)
+    assert far_store.rows("put_flag", {"name": FLAG}) == []
+    with pytest.raises(Unreachable, match="lock"), far_store.batch(1):
+        pass
+    assert far_store.lock()
+    with far_store.batch(1) as batch:
+        assert batch.tasks == []
+
+
+def test_who_gave_the_lock_back_may_go_on_without_it(far_store: SilverStore, proxy: Proxy) -> None:
+    assert far_store.lock()
+    proxy.reset()
+    with suppress(Unreachable):
+        far_store.wait(0)
+    far_store.unlock()
+    with far_store.batch(1) as batch:
+        assert batch.tasks == []

@@ -89,7 +89,7 @@ class SilverStore(BlockingTables, Protocol):
     def batch(self, size: int) -> AbstractContextManager[TaskBatch]:
         """Begin a transaction with up to so many ready tasks that nobody else holds, by priority and first_seen.
 
-        Leaving without a settlement rolls back.
+        Leaving without a settlement rolls back. A lock that was lost with its connection is to be taken again first.
         """
 
     def wait(self, timeout_s: float) -> None:

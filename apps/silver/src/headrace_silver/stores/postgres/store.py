@@ -47,12 +47,15 @@ class PostgresSilverStore(PostgresBlockingTables):
         self._tell = tell
         self._told: set[str] = set()
         self._backend: int | None = None
+        self._lock_lost = False
         self._listening = False
         self._keeps = False
         self._ahead = Ahead()
         self._coming: Coming | None = None
 
     def connected(self, connection: psycopg.Connection[Row]) -> None:
+        # Whatever opened it, a new connection does not hold what the old one held: no batch until it is locked again.
+        self._lock_lost = self._lock_lost or self._backend is not None
         self._backend, self._listening = None, False
         binary_arrays.register(connection)
 
@@ -68,7 +71,7 @@ class PostgresSilverStore(PostgresBlockingTables):
             assert row is not None, "a SELECT without FROM has one row"
             if not row[0]:
                 return False
-            self._backend = row[1]
+            self._backend, self._lock_lost = row[1], False
             if connection.info.backend_pid != self._backend:
                 # A pooler gives a number of its own. It may also hand us another session, which has not prepared ours.
                 connection.prepare_threshold = None
@@ -80,9 +83,9 @@ class PostgresSilverStore(PostgresBlockingTables):
         return True
 
     def unlock(self) -> None:
-        if self._backend is None or not self.is_open:
+        held, self._backend, self._lock_lost = self._backend is not None and self.is_open, None, False
+        if not held:
             return
-        self._backend = None
         self._forget()
         with self.translated():
             self.connection().execute(statement("consume_unlock"), {"name": LOCK})
@@ -107,7 +110,7 @@ class PostgresSilverStore(PostgresBlockingTables):
 
     def _take(self, size: int) -> PostgresBatch:
         """Begin, and hold the next tasks: those that were read ahead, or else by a search from the front."""
-        if self._backend is not None and not self.is_open:
+        if self._lock_lost or (self._backend is not None and not self.is_open):
             raise Unreachable(LOCK_LOST, "is PostgreSQL running?")
         this = self._coming or self._read(self._ahead.next(size, self._search))
         if this is not None and len(this.tasks) == size:
