@@ -68,8 +68,13 @@ def test_whatever_is_not_markup_is_escaped() -> None:
     assert element("p", hostile, title=hostile) == f'<p title="{text(hostile)}">{text(hostile)}</p>'
     assert join("a", element("br"), None, 3, between=" < ") == "a &lt; <br> &lt; 3"
     assert text("a\u202eb\x1b[2J") == "a�b�[2J"
-    assert plain("👩\u200d💻 một\tdòng\n") == "👩\u200d💻 một�dòng�"
+    assert plain("👩\u200d💻 một\x00dòng\x7f") == "👩\u200d💻 một�dòng�"
     assert plain("a" * 500, 10) == "aaaaaaaaa…"
+
+
+def test_a_text_of_several_lines_is_read_on_one() -> None:
+    assert plain("Quá tệ!\nMất\tphanh\u2028và\u3000cháy") == "Quá tệ! Mất phanh và cháy"
+    assert plain("\ufeffVin\u200bFast\u00a0VF3\u200e") == "VinFast\u00a0VF3", "what cannot be seen leaves no mark"
 
 
 @pytest.mark.parametrize("name", ["style", "onclick", "srcdoc"])

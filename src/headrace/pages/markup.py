@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from html import escape
 from urllib.parse import urlsplit
 
-# Joiners are invisible and still part of words and of emoji; a space that does not break is a space.
+# Joiners are invisible and still part of words and of emoji; a space that does not break stays one.
 _JOINERS = "\u200c\u200d\u00a0"
+# Phones and word processors leave these between letters; there is nothing to see, and nothing is lost without them.
+_UNSEEN = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
 _VOID = frozenset({"br", "hr", "input", "link", "meta", "path", "rect", "line", "circle"})
 _REFUSED = ("style", "on", "srcdoc")
 
@@ -23,12 +25,21 @@ class Html(str):
 
 
 def plain(text: str, chars_max: int = 10_000) -> str:
-    """Text from strangers on one line: nothing in it steers a terminal or turns the direction of writing."""
+    """Text from strangers on one line: nothing in it steers a terminal or turns the direction of writing. A break of
+    the line is a space."""
     if len(text) > chars_max:
         text = f"{text[: chars_max - 1]}…"
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter in _JOINERS else "�" for letter in text)
+    return "".join(map(_shown, text))
+
+
+def _shown(letter: str) -> str:
+    if letter.isprintable() or letter in _JOINERS:
+        return letter
+    if letter.isspace():
+        return " "
+    return "" if letter in _UNSEEN else "�"
 
 
 def text(value: object) -> Html:
