@@ -200,6 +200,28 @@ def test_columns_reach_to_a_round_number_and_label_a_dozen_places() -> None:
     assert "<rect" not in zero
 
 
+@pytest.mark.parametrize(
+    ("most", "numbers"),
+    [
+        (1, "0 1"),
+        (3, "0 1 2 3 4"),
+        (9, "0 2 4 6 8 10"),
+        (41, "0 10 20 30 40 50"),
+        (19, "0 5 10 15 20"),
+        (4_900, "0 1 k 2 k 3 k 4 k 5 k"),
+    ],
+)
+def test_what_is_counted_has_whole_numbers_on_its_axis(most: int, numbers: str) -> None:
+    made = columns(WORDS, Chart("a", "All", "Day", [Series("posts")], [ChartRow("day", [most])]))
+    axis = made.partition('class="axis"')[2].partition("</svg>")[0]
+    assert " ".join(re.findall(r">([^<]+)</text>", axis)) == numbers
+
+
+def test_what_is_measured_has_fractions_on_its_axis() -> None:
+    made = lines(WORDS, Chart("a", "All", "Day", [Series("price")], [ChartRow("day", [0.9])], digits=2))
+    assert ">0.25<" in made
+
+
 def test_a_strip_covers_exactly_what_its_letters_say() -> None:
     marks = [
         HeatMark("p", "present", "neutral", "ground"),

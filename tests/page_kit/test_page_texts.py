@@ -37,6 +37,13 @@ def test_only_what_is_complete_shows_as_a_hundred_percent() -> None:
     assert words.number(float("nan")) == words.shown(None) == "–"
 
 
+def test_a_share_is_rounded_as_a_reader_would() -> None:
+    words = TEXTS.of("en")
+    assert [words.percent(count / 278, 0) for count in (158, 15, 105)] == ["57 %", "5 %", "38 %"]
+    assert [words.percent(share) for share in (0.3429, 0.3285, 1.0025)] == ["34.3 %", "32.9 %", "100.3 %"]
+    assert [words.percent(share, 0) for share in (0.125, 0.375, 0.996)] == ["13 %", "38 %", "99 %"]
+
+
 def test_a_language_that_is_not_there_is_the_first_one() -> None:
     assert TEXTS.of("fr").language == "en"
     assert TEXTS.languages == ("en", "vi")

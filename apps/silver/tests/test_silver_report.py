@@ -178,7 +178,7 @@ def test_the_page_is_there_in_vietnamese_too(quality: Quality) -> None:
     words = TEXTS.of("vi")
     made = page(quality, words)
     told = " ".join(Tags(made).words)
-    assert "3 trên 11 mã bị trễ, đã có 92,5\u00a0% số nến cần có, 18 tác vụ bị từ chối." in told
+    assert "3 trên 11 mã bị trễ, đã có 92,6\u00a0% số nến cần có, 18 tác vụ bị từ chối." in told
     assert "11/03/2025" in told
     assert "Không mã nào có nến vào 28/02/2025" in told
     assert "1 mã có phần lớn giá nằm giữa các bước giá của sàn" in told

@@ -20,6 +20,7 @@ LABELS_MAX = 12
 # More points than these run into each other.
 SIGNS_MAX = 40
 _TICKS = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10)
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def columns(words: Words, chart: Chart) -> Html:
     """A column per row, with a part per series, from left to right."""
     if not chart.rows:
         return Html()
-    top = _top(max(_total(row) for row in chart.rows))
+    top = _top(max(_total(row) for row in chart.rows), whole=not chart.digits)
     step = 100 / len(chart.rows)
     drawn = []
     for place, row in enumerate(chart.rows):
@@ -100,7 +101,7 @@ def lines(words: Words, chart: Chart) -> Html:
     known = [value for row in chart.rows for value in row.values if value is not None]
     if not known:
         return Html()
-    top = _top(max(known))
+    top = _top(max(known), whole=not chart.digits)
     width = max(len(chart.rows), 1)
     paths, signs = [], []
     for place, series in enumerate(chart.series):
@@ -160,9 +161,7 @@ def _label(row: ChartRow) -> object:
 
 def _framed(words: Words, chart: Chart, top: float, parts: Sequence[Html]) -> Html:
     """The drawing with its axes, its key, and its numbers for those who want them or cannot see it."""
-    ticks = [top * share for share in (0, 0.25, 0.5, 0.75, 1)]
-    if top < 4 and not chart.digits:
-        ticks = [0, top]
+    ticks = _ticks(top, whole=not chart.digits)
     numbers = [element("text", _tick(words, tick), x="100%", y=_share(100 - 100 * tick / top)) for tick in ticks]
     grid = [element("line", x1="0", x2="100%", y1=place, y2=place) for tick in ticks
             for place in [_share(100 - 100 * tick / top)]]  # fmt: skip
@@ -219,17 +218,25 @@ def _total(row: ChartRow) -> float:
     return sum(value or 0 for value in row.values)
 
 
-def _top(most: float) -> float:
+def _top(most: float, whole: bool) -> float:
     """The end of the axis: a round number not far above the highest value."""
     if most <= 0:
         return 1.0
     size = 10.0 ** math.floor(math.log10(most))
     found = next(tick * size for tick in _TICKS if tick * size >= most * 0.999999)
-    return max(found, 1.0) if most >= 1 else found
+    return float(math.ceil(found)) if whole else max(found, 1.0) if most >= 1 else found
+
+
+def _ticks(top: float, whole: bool) -> list[float]:
+    """The numbers of an axis; where things are counted there are no halves of them."""
+    # A step that its label can tell: 1,250 would be "1.2 k".
+    least = next((size / 10 for size, _ in _SIZES if top >= size), 1.0)
+    parts = next((parts for parts in (4, 5, 2) if not whole or (top / parts) % least == 0), 1)
+    return [top * place / parts for place in range(parts + 1)]
 
 
 def _tick(words: Words, value: float) -> str:
-    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for size, sign in _SIZES:
         if value >= size:
             return f"{words.number(value / size, 0 if (value / size).is_integer() else 1)} {sign}"
     return words.number(value, 0 if float(value).is_integer() else 2 if value < 1 else 1)

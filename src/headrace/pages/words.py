@@ -124,11 +124,15 @@ class Words:
         return written if self.language != VIETNAMESE else written.translate({ord(","): ".", ord("."): ","})
 
     def percent(self, share: float | None, digits: int = 1) -> str:
-        """Rounded down, so that only what is complete shows as 100 %."""
+        """Rounded, but only what is complete shows as 100 %."""
         if share is None:
             return UNKNOWN
         scale = 10**digits
-        return f"{self.number(math.floor(share * 100 * scale + 1e-9) / scale, digits)} %"
+        # A half that cannot be written in binary is one all the same.
+        steps = math.floor(share * 100 * scale + 0.5 + 1e-9)
+        if share < 1:
+            steps = min(steps, 100 * scale - 1)
+        return f"{self.number(steps / scale, digits)} %"
 
     def day(self, day: date) -> str:
         return f"{day:%d/%m/%Y}" if self.language == VIETNAMESE else f"{day:%Y-%m-%d}"
