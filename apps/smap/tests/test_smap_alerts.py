@@ -282,13 +282,13 @@ async def test_mail_tells_the_post_and_why_in_two_languages(
         "[CRITICAL] Dịch vụ quá tệ, thất vọng\n"
         "Nguyễn An · tiktok · 2025-01-02 01:30 Asia/Ho_Chi_Minh\n"
         "https://tiktok.com/@an/1\n"
-        "Vì sao: tiêu cực (−0,91), chê service, tác động 73 / 100, không rõ followers.\n"
+        "Vì sao: tiêu cực (−0,91), chê dịch vụ, tác động 73 / 100, không rõ người theo dõi.\n"
         "Why: negative (−0.91), complaints about service, impact 73 / 100, not known: followers.\n"
         "\n"
         "Bài mô phỏng: do máy đặt ra, không phải ý kiến của ai. · A simulated post: made up, and nobody's opinion.\n"
         "[HIGH] Dịch vụ quá tệ, thất vọng\n"
         "An Bcc: b@x.vn · tiktok · 2025-01-02 01:30 Asia/Ho_Chi_Minh\n"
-        "Vì sao: tiêu cực (−0,91), chê service, tác động 73 / 100, không rõ followers.\n"
+        "Vì sao: tiêu cực (−0,91), chê dịch vụ, tác động 73 / 100, không rõ người theo dõi.\n"
         "Why: negative (−0.91), complaints about service, impact 73 / 100, not known: followers."
     )
 

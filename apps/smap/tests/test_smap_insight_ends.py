@@ -229,6 +229,59 @@ async def test_mail_says_it_in_two_languages_with_a_link_that_works(
     ]
 
 
+async def failed_tasks(office: Office, count: int) -> None:
+    about = {"platform": "rss", "keyword": "", "url": "https://x.vn/feed", "day": "", "document": "", "error": "404"}
+    rows = [{"task": f"t{number}", "position": number, "state": "failed", **about} for number in range(count)]
+    await office.parts.database.rows("crawl_plan", project="p", rows=rows, now=NOW)
+
+
+async def test_an_end_tells_how_many_tasks_of_the_crawl_failed(office: Office) -> None:
+    project = await finished(office, *RESULTS)
+    await failed_tasks(office, 2)
+    await office.hear(project)
+    (data,) = office.told
+    assert (data["failed_tasks"], data["total"]) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (
+            RESULTS[:1],
+            [
+                "VF3: đã phân tích xong · VF3: analysed",
+                "Dự án VF3 đã phân tích xong: 1 / 1 bài, 0 lỗi.",
+                "2 tác vụ thu thập bị lỗi: kết quả không đầy đủ, lý do có trong báo cáo.",
+                "Project VF3 is analysed: 1 of 1 posts, 0 failed.",
+                "2 crawl tasks failed: this is not all, and the report says why.",
+            ],
+        ),
+        (
+            (),
+            [
+                "VF3: không thu thập được bài nào · VF3: nothing could be crawled",
+                "Dự án VF3 không thu thập được bài nào.",
+                "2 tác vụ thu thập bị lỗi: kết quả không đầy đủ, lý do có trong báo cáo.",
+                "Nothing could be crawled for project VF3.",
+                "2 crawl tasks failed: this is not all, and the report says why.",
+            ],
+        ),
+    ],
+)
+async def test_mail_does_not_call_a_failed_crawl_analysed(
+    embedded: SmapSettings, smtp_inbox: SmtpServer, results: list[dict[str, object]], said: list[str]
+) -> None:
+    mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
+    settings = replace(embedded, environment={**embedded.environment, **mail})
+    async with open_parts(settings) as parts, parted(parts) as office:
+        await finished(office, *results, name="VF3")
+        await failed_tasks(office, 2)
+        await office.hear("p")
+    (letter,) = smtp_inbox.messages()
+    parts_of = letter.message.get_content().strip().split("\n\n")
+    assert [letter.message["Subject"], *(line for part in parts_of for line in part.splitlines()[:2])] == said
+
+
 @asynccontextmanager
 async def parted(parts: SmapParts) -> AsyncIterator[Office]:
     with receiver() as hook:

@@ -18,6 +18,8 @@ def finished_message(notice: Notice) -> OutgoingMessage:
     data: dict[str, Any] = {"project_id": notice.project, **notice.counts, "report_url": notice.report_url}
     if notice.name:
         data["name"] = notice.name
+    if notice.failed_tasks:
+        data["failed_tasks"] = notice.failed_tasks
     summary = notice.summary
     if summary is not None and summary.posts:
         data["shares"] = {name: round(share, 4) for name, share in summary.shares.items()}

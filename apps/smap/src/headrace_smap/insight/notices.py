@@ -68,7 +68,7 @@ class Summary:
 @dataclass(frozen=True, slots=True)
 class Notice:
     """What is told of one finished project. `id` is the same in every attempt. `counts`: total, done and errors, or
-    nothing if nobody knows them; `name` is what people call it."""
+    nothing if nobody knows them; `name` is what people call it; `failed_tasks` of its crawl found nothing."""
 
     id: str
     project: str
@@ -76,6 +76,12 @@ class Notice:
     report_url: str = ""
     name: str = ""
     summary: Summary | None = None
+    failed_tasks: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the crawl failed as a whole: there is nothing to be analysed."""
+        return bool(self.failed_tasks) and self.counts.get("total") == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class InsightService(Service):
         or else those that the ledger shows. Nobody is told of one that was cancelled or deleted."""
         database, project = self._parts.database, due.project
         rows = await database.rows("notice_counts", project=project)
-        total, done, errors, finished, silent, name = rows[0] if rows else (0, 0, 0, False, False, None)
+        total, done, errors, finished, silent, name, failed = rows[0] if rows else (0, 0, 0, False, False, None, 0)
         if silent:
             raise NoticeRefused("the project was cancelled or deleted")
         link = self._report_url(project)
@@ -78,7 +78,7 @@ class InsightService(Service):
         else:
             counts = due.counts or await self._shown(project)
         summary = await summary_of(database, project)
-        return finished_message(Notice(due.notice_id, project, counts, link, name or "", summary))
+        return finished_message(Notice(due.notice_id, project, counts, link, name or "", summary, failed))
 
     async def _results(self, deliveries: Sequence[Delivery]) -> None:
         """Both may be repeated: each result is counted once, and alerted once per level."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -10,10 +10,13 @@ from headrace.pages import Texts, Words
 from headrace_smap.days import clock_in
 from headrace_smap.insight.alerts import Alert, AlertedPost
 from headrace_smap.insight.notices import COUNTS, SENTIMENTS, Notice, Summary
+from headrace_smap.insight.report.words import TEXTS as REPORT_TEXTS
 
 VIETNAMESE = {
     "finished": "Dự án {name} đã phân tích xong.",
     "finished_counts": "Dự án {name} đã phân tích xong: {done} / {total} bài, {errors} lỗi.",
+    "empty": "Dự án {name} không thu thập được bài nào.",
+    "failed_tasks": "{count} tác vụ thu thập bị lỗi: kết quả không đầy đủ, lý do có trong báo cáo.",
     "shares": "Tích cực {positive}, trung tính {neutral}, tiêu cực {negative}.",
     "shares_spam": "Tích cực {positive}, trung tính {neutral}, tiêu cực {negative}, không tính {count} bài spam.",
     "risk": "Rủi ro: {critical} bài CRITICAL, {high} bài HIGH.",
@@ -21,6 +24,7 @@ VIETNAMESE = {
     "simulated": "{count} bài là mô phỏng: do máy đặt ra, không phải ý kiến của ai.",
     "report": "Báo cáo: {url}",
     "subject_finished": "{name}: đã phân tích xong",
+    "subject_empty": "{name}: không thu thập được bài nào",
     "subject_alert": "{name}: {count} bài rủi ro cao",
     "subject_simulated": "mô phỏng",
     "alert": "{count} bài rủi ro cao của dự án {name}: {critical} CRITICAL, {high} HIGH.",
@@ -38,6 +42,9 @@ VIETNAMESE = {
 ENGLISH = {
     "finished": "Project {name} is analysed.",
     "finished_counts": "Project {name} is analysed: {done} of {total} posts, {errors} failed.",
+    "empty": "Nothing could be crawled for project {name}.",
+    "failed_tasks": "{count} crawl task failed: this is not all, and the report says why."
+    "|{count} crawl tasks failed: this is not all, and the report says why.",
     "shares": "Positive {positive}, neutral {neutral}, negative {negative}.",
     "shares_spam": "Positive {positive}, neutral {neutral}, negative {negative}, leaving out {count} spam post."
     "|Positive {positive}, neutral {neutral}, negative {negative}, leaving out {count} spam posts.",
@@ -47,6 +54,7 @@ ENGLISH = {
     "|{count} posts are simulated: made up, and nobody's opinion.",
     "report": "Report: {url}",
     "subject_finished": "{name}: analysed",
+    "subject_empty": "{name}: nothing could be crawled",
     "subject_alert": "{name}: {count} post of high risk|{name}: {count} posts of high risk",
     "subject_simulated": "simulated",
     "alert": "{count} post of high risk in project {name}: {critical} CRITICAL, {high} HIGH."
@@ -70,7 +78,7 @@ REASONS_MAX = 5
 
 def subject(notice: Notice) -> str:
     """One line: what is in it may have been written by anybody."""
-    return _each("subject_finished", name=_name(notice))
+    return _each("subject_empty" if notice.is_empty else "subject_finished", name=_name(notice))
 
 
 def text(notice: Notice) -> str:
@@ -80,6 +88,8 @@ def text(notice: Notice) -> str:
 
 def _lines(notice: Notice, words: Words) -> list[str]:
     lines = [_counts(notice, words)]
+    if notice.failed_tasks:
+        lines.append(words("failed_tasks", count=notice.failed_tasks))
     if notice.summary is not None and notice.summary.posts:
         lines += _summary(notice.summary, words)
     if notice.report_url:
@@ -89,6 +99,8 @@ def _lines(notice: Notice, words: Words) -> list[str]:
 
 def _counts(notice: Notice, words: Words) -> str:
     name = _name(notice)
+    if notice.is_empty:
+        return words("empty", name=name)
     if not notice.counts:
         return words("finished", name=name)
     return words("finished_counts", name=name, **{count: notice.counts[count] for count in COUNTS})
@@ -157,12 +169,18 @@ def _why(post: AlertedPost, words: Words) -> str:
         reasons.append(words(post.sentiment, score=words.number(post.sentiment_score, 2)))
     bad = [name for name, said in (post.aspects or {}).items() if said.get("label") == "negative"]
     if bad:
-        reasons.append(words("aspects", names=", ".join(bad[:REASONS_MAX])))
+        reasons.append(words("aspects", names=_named(words, "aspect", bad[:REASONS_MAX])))
     if post.impact is not None:
         reasons.append(words("impact", impact=words.number(post.impact)))
     if post.missing:
-        reasons.append(words("missing", names=", ".join(post.missing)))
+        reasons.append(words("missing", names=_named(words, "missing", post.missing)))
     return words("why", reasons=", ".join(reasons) or words("unknown"))
+
+
+def _named(words: Words, kind: str, names: Iterable[str]) -> str:
+    """As reports call them."""
+    known = REPORT_TEXTS.of(words.language)
+    return ", ".join(known.get(f"{kind}.{name}", name) for name in names)
 
 
 def _each(key: str, **values: object) -> str:

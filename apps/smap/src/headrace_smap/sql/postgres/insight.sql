@@ -87,9 +87,11 @@ RETURNING notice.notice_id, notice.project_id, notice.channel, notice.receiver, 
           notice.alert;
 
 -- name: notice_counts
--- What the finish row says, whether there is one, whether nobody is to be told, and what people call the project.
+-- What the finish row says, whether there is one, whether nobody is to be told, what people call the project, and how
+-- many tasks of its crawl failed.
 SELECT final_total, final_done, final_errors, finished_at IS NOT NULL,
-       cancelled_at IS NOT NULL OR deleted_at IS NOT NULL, ordered.name
+       cancelled_at IS NOT NULL OR deleted_at IS NOT NULL, ordered.name,
+       (SELECT count(*) FROM smap_crawl AS task WHERE task.project_id = kept.project_id AND task.state = 'failed')
   FROM smap_project AS kept
   LEFT JOIN smap_order AS ordered ON ordered.project_id = kept.project_id
  WHERE kept.project_id = :project;
