@@ -27,10 +27,11 @@ from headrace_smap.collector.tasks import CrawlTask, Page, Post
 from headrace_smap.days import begin_of, end_of
 
 SOME_DAY = date(2025, 1, 1)
+# `.example` is nobody's: an address on the real platform might be of a post that somebody did write.
 PLACES = {
-    "tiktok": "https://www.tiktok.com/@{author}/video/{id}",
-    "facebook": "https://www.facebook.com/{author}/posts/{id}",
-    "youtube": "https://www.youtube.com/watch?v={id}",
+    "tiktok": "https://tiktok.example/@{author}/video/{id}",
+    "facebook": "https://facebook.example/{author}/posts/{id}",
+    "youtube": "https://youtube.example/watch?v={id}",
 }
 ELSEWHERE = "https://{author}.example/{id}"
 # Where people share much and where they rather watch: views per follower, likes, comments and shares per view.
