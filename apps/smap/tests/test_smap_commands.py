@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -19,7 +20,7 @@ from headrace_smap.parts import open_parts
 from headrace_smap.project.operations import desk_of
 from headrace_smap.settings import SmapSettings
 
-ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02", "--simulated")
+ORDER = ("create", "VinFast", "VF3", "--days", "2025-01-01..2025-01-02", "--simulated", "--name", "VF3 tháng 1")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Failing = Callable[..., tuple[int, str]]
 Working = Callable[..., str]
@@ -91,10 +92,45 @@ def test_a_project_is_led_from_its_creation_to_its_deletion(
     assert (tmp_path / "posts.parquet").read_bytes()[:4] == b"PAR1"
     again = json.loads(working("rerun", project, "--json", SMAP_MODULES="nothing"))
     assert again == {"rewritten": 60 - len(failures), "kept": 0}
-    assert project in working("projects")
+    listed = working("projects")
+    assert project in listed
+    assert "VF3 tháng 1" in listed
     working("delete", project)
     assert project not in working("projects")
     assert failing("progress", project, SMAP_HOME=str(tmp_path / "smap"))[0] == 3
+
+
+def test_a_crawl_task_that_failed_is_told_with_its_reason(embedded: SmapSettings, working: Working) -> None:
+    feed = "https://x.vn/[rss].xml"
+    project = working("create", "VF3", "--days", "2025-01-01..2025-01-02", "--target", f"rss={feed}").strip()
+    assert "nothing failed" in working("failures", project)
+    asyncio.run(fail_task(embedded, project, feed))
+    told = working("failures", project)
+    assert feed in told
+    assert "x.vn answers 404" in told
+
+
+async def fail_task(settings: SmapSettings, project: str, url: str) -> None:
+    task = {"task": "t", "position": 0, "platform": "rss", "keyword": "", "url": url, "day": "", "document": ""}
+    async with open_parts(settings) as parts:
+        rows = [{**task, "state": "failed", "error": "x.vn answers 404"}]
+        await parts.database.rows("crawl_plan", project=project, rows=rows, now=datetime(2025, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("youtube", {"platform": "youtube", "url": ""}),
+        ("rss=https://x.vn/?a=b", {"platform": "rss", "url": "https://x.vn/?a=b"}),
+        ("https://x.vn/?a=b", {"platform": "", "url": "https://x.vn/?a=b"}),
+    ],
+)
+def test_a_target_is_a_platform_an_address_or_both(
+    embedded: SmapSettings, working: Working, text: str, target: dict[str, str]
+) -> None:
+    project = working("create", "VF3", "--days", "2025-01-01..2025-01-02", "--simulated", "--target", text).strip()
+    (made,) = json.loads(working("projects", "--json"))["items"]
+    assert (made["id"], made["targets"]) == (project, [target])
 
 
 def test_what_cannot_work_is_refused_with_words_and_a_code(failing: Failing, tmp_path: Path) -> None:

@@ -169,19 +169,26 @@ async def test_failed_posts_are_listed_with_their_reasons(office: Office) -> Non
     rest = (await office.client.get(f"/projects/{project}/failures", params={"cursor": page["next"]})).json()
     assert [item["item"] for item in [*page["items"], *rest["items"]]] == [f"raw/x{number}.json" for number in range(5)]
     assert (page["items"][0]["reason"], rest["next"]) == ("invalid_json", None)
+    assert (page["tasks"], "tasks" in rest) == ([], False)
 
 
 async def test_crawl_tasks_that_failed_are_not_hidden_behind_a_hundred_percent(office: Office) -> None:
     project = await office.make()
     task = {"platform": "news", "keyword": "", "url": "", "day": "", "document": ""}
     rows = [
-        {**task, "task": str(number), "position": number, "state": state, "error": "404"}
-        for number, state in enumerate(("failed", "done", "failed"))
+        {**task, "task": str(number), "position": number, "state": state, "url": url, "error": "404"}
+        for number, (state, url) in enumerate((("failed", ""), ("done", ""), ("failed", "https://x.vn/2")))
     ]
     await office.parts.database.rows("crawl_plan", project=project, rows=rows, now=office.calendar.now)
     shown = (await office.client.get(f"/projects/{project}")).json()
     listed = (await office.client.get("/projects")).json()["items"]
     assert (shown["failed_tasks"], [item["failed_tasks"] for item in listed]) == (2, [2])
+    failures = (await office.client.get(f"/projects/{project}/failures")).json()
+    assert failures == {
+        "items": [],
+        "next": None,
+        "tasks": [{"task": "0", "reason": "404"}, {"task": "https://x.vn/2", "reason": "404"}],
+    }
 
 
 async def test_failed_posts_are_tried_again_and_the_errors_shrink(office: Office) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Project = Annotated[str, typer.Argument(help="The project's id.")]
 LIST_MAX = 200
+NAME_CHARS_MAX = 60
 PUBLISH_S_MAX = 2.0
 _WORDS = "{status}: {processed:,} of {total:,} posts, {errors:,} failed, {percent:.2f} %"
 
@@ -37,7 +38,8 @@ def create(
     keywords: Annotated[list[str], typer.Argument(help="What to look for.")],
     days: Annotated[str, typer.Option("--days", help="FIRST..LAST, such as 2025-01-01..2025-02-01.")],
     target: Annotated[
-        list[str] | None, typer.Option("--target", help="PLATFORM=URL of a page or feed; may be repeated.")
+        list[str] | None,
+        typer.Option("--target", help="PLATFORM, URL or PLATFORM=URL of a page or feed; may be repeated."),
     ] = None,
     posts_max: Annotated[int | None, typer.Option("--posts-max", min=1, help="At most so many posts.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="What people call it.")] = None,
@@ -91,20 +93,26 @@ def projects(
     shown = with_desk(lambda desk: desk.reader.list(LIST_MAX, None, status), new=False)
 
     def show(console: Any) -> None:
+        from rich.markup import escape
+
         from headrace.commands import Column, print_list
+        from headrace.pages import plain
 
         rows = shown["items"]
         seen = [row["progress"] for row in rows]
         marks = ["yes" if row["simulated"] else "no" for row in rows]
         made_up = [Column("simulated", marks)] if "yes" in marks else []
+        names = [escape(plain(row["name"] or "", NAME_CHARS_MAX)) for row in rows]
+        named = [Column("name", names, folds=True)] if any(names) else []
         columns = [
             Column("project", [row["project_id"] for row in rows]),
+            *named,
             Column("status", [row["status"] for row in rows]),
             Column("posts", [f"{each['processed']:,} / {each['total']:,}" for each in seen]),
             *made_up,
             Column("failed", [f"{each['errors']:,}" for each in seen]),
             Column("failed tasks", [f"{row['failed_tasks']:,}" for row in rows], spare=2),
-            Column("created", [str(row["created_at"])[:19] for row in rows], spare=1),
+            Column("created", [f"{str(row['created_at'])[:16]}Z" for row in rows], spare=1),
         ]
         print_list(console, columns)
 
@@ -122,17 +130,24 @@ def progress(context: typer.Context, project: Project) -> None:
 
 
 def failures(context: typer.Context, project: Project) -> None:
-    """The posts of a project that failed, and why."""
+    """The posts and the crawl tasks of a project that failed, and why."""
     session = of(context)
     shown = with_desk(lambda desk: desk.reader.failures(project, LIST_MAX), new=False)
 
     def show(console: Any) -> None:
-        from headrace.commands import plain_table
+        from rich.markup import escape
 
-        table = plain_table("post", "reason")
-        for row in shown["items"]:
-            table.add_row(row["item"], row["reason"])
-        console.print(table)
+        from headrace.commands import plain_table
+        from headrace.pages import plain
+
+        for head, key, rows in (("post", "item", shown["items"]), ("crawl task", "task", shown["tasks"])):
+            table = plain_table(head, "reason")
+            for row in rows:
+                table.add_row(escape(plain(row[key])), escape(plain(row["reason"])))
+            if rows:
+                console.print(table)
+        if not shown["items"] and not shown["tasks"]:
+            console.print("nothing failed")
 
     session.answer(shown, show)
 
@@ -280,9 +295,9 @@ def unknown(project: str) -> NotFound:
 
 def _target(text: str) -> dict[str, str]:
     platform, _, url = text.partition("=")
-    if not url:
-        raise typer.BadParameter(f"{text!r} is not PLATFORM=URL", param_hint="--target")
-    return {"platform": platform, "url": url}
+    if "/" in platform:
+        return {"url": text}
+    return {"platform": platform, "url": url} if url else {"platform": platform}
 
 
 def with_desk(work: Callable[[ProjectOperations], Awaitable[T]], new: bool = True) -> T:

@@ -16,6 +16,7 @@ from headrace_smap.parts import SmapParts
 from headrace_smap.receivers import ReceiverBook
 from headrace_smap.values import CANCELLED, FINAL, NO_PROGRESS, STATUSES
 
+FAILED_TASKS_MAX = 100
 SHOWN_STATUSES = (*STATUSES, CANCELLED)
 _STORED = ("id", "keywords", "targets", "date_range", "status", "created_at", "finished_at")
 _FIELDS = (*_STORED, "name", "posts_max", "parent")
@@ -59,13 +60,17 @@ class Reader:
         return found
 
     async def failures(self, project: str, limit: int, cursor: str | None = None) -> Shown:
-        """A page of the posts that ended as errors, and why."""
+        """A page of the posts that ended as errors, and why; on the first also the tasks of the crawl that failed."""
         await self.known(project)
         (after,) = decode_cursor(cursor, str) if cursor else ("",)
         rows = await self._database.rows("project_failures", project=project, after=after, room=limit + 1)
         page, following = paged(rows, limit, lambda row: encode_cursor(row[0]))
         items = [{"item": item, "reason": reason, "failed_at": moment(at)} for item, reason, at, _ in page]
-        return {"items": items, "next": following}
+        if cursor:
+            return {"items": items, "next": following}
+        failed = await self._database.rows("project_failed_tasks", project=project, room=FAILED_TASKS_MAX)
+        tasks = [{"task": task, "reason": reason or ""} for task, reason in failed]
+        return {"items": items, "next": following, "tasks": tasks}
 
     async def _with_progress(self, rows: Sequence[Row]) -> Sequence[Shown]:
         seen = await self._accountant.reader.read([row[0] for row in rows])

@@ -60,6 +60,14 @@ SELECT item, reason, settled_at, body
  ORDER BY item
  LIMIT :room
 
+-- name: project_failed_tasks
+-- Tasks of the crawl that failed, by the address that they read or else by their name.
+SELECT coalesce(nullif(url, ''), task), error
+  FROM smap_crawl
+ WHERE project_id = :project AND state = 'failed'
+ ORDER BY position
+ LIMIT :room
+
 -- name: project_results
 -- Results by path, a page at a time.
 SELECT minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes, comments, shares,
