@@ -47,6 +47,8 @@ def test_a_share_is_rounded_as_a_reader_would() -> None:
 def test_a_language_that_is_not_there_is_the_first_one() -> None:
     assert TEXTS.of("fr").language == "en"
     assert TEXTS.languages == ("en", "vi")
+    accepted = ("vi-VN,vi;q=0.9,en;q=0.8", "fr, en-GB", "fr", "", ",;q")
+    assert [TEXTS.preferred(each) for each in accepted] == ["vi", "en", "en", "en", "en"]
 
 
 @pytest.mark.parametrize(

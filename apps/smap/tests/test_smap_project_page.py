@@ -28,6 +28,7 @@ document.querySelector("[name=keywords]").value = "VinFast, VF3";
 document.querySelector("[name=targets]").value = "tiktok https://www.tiktok.com/@a\\nyoutube";
 document.querySelector("[name=first]").value = "2025-01-01";
 document.querySelector("[name=last]").value = "2025-01-02";
+document.querySelector("[name=mail]").value = "an@x.vn, binh@x.vn";
 document.querySelector("form button").click();
 """
 
@@ -79,14 +80,61 @@ async def test_people_order_watch_and_delete_projects_in_a_browser(
                 {"platform": "tiktok", "url": "https://www.tiktok.com/@a"},
                 {"platform": "youtube", "url": ""},
             ]
+            shown = (await office.client.get(f"/projects/{made['id']}")).json()
+            assert shown["receivers"] == {"mail": ["an@x.vn", "binh@x.vn"]}
             for width in (360, 1_280):
                 await asyncio.to_thread(browser.narrow, width)
                 wide = await asyncio.to_thread(browser.run, "document.documentElement.scrollWidth")
                 assert wide <= width
+                assert await asyncio.to_thread(browser.violations) == []
             delete = "confirm = () => true; [...document.querySelectorAll('li:last-child button')].at(-1).click()"
             await asyncio.to_thread(browser.run, delete)
             await eventually(lambda: _gone(office, first), "it is deleted")
             assert browser.said == []
+
+
+async def test_the_page_is_there_in_vietnamese_with_times_of_its_zone(
+    chromium: str, tmp_path: Path, embedded: SmapSettings
+) -> None:
+    async with open_office(embedded) as office, served(office) as url:
+        project = await office.make(name=HOSTILE)
+        await office.crawl(project, ["raw/a.json"], ["raw/b.json"])
+        browser = await asyncio.to_thread(Browser, chromium, tmp_path / "profile", f"{url}/?language=vi")
+        with browser:
+
+            async def listed() -> list[str]:
+                return [row for row in await asyncio.to_thread(browser.run, LIST) if HOSTILE in row]
+
+            await eventually(listed, "the project is listed", 30)
+            (row,) = await listed()
+            for words in ("đã xong", "100 %", "2 / 2 bài", "1 bài lỗi", "Asia/Ho_Chi_Minh", "Thử lại bài lỗi", "Xóa"):
+                assert words in row
+            page = await asyncio.to_thread(browser.run, "document.body.innerText")
+            assert "Không có dự án nào đang chạy, 1 dự án có lỗi." in page
+            assert "English" in page
+            # It is half past midnight of the next day in Vietnam.
+            dated = await asyncio.to_thread(browser.run, "clock.format(new Date('2025-01-01T17:30:00Z'))")
+            assert "2/1/25" in dated
+            assert await asyncio.to_thread(browser.violations) == []
+            assert browser.said == []
+
+
+@pytest.mark.parametrize(
+    ("address", "accepted", "title"),
+    [
+        ("/", "vi-VN,vi;q=0.9,en;q=0.8", "Dự án smap"),
+        ("/", "fr", "smap projects"),
+        ("/?language=en", "vi", "smap projects"),
+        ("/?language=%3Cb%3E", "vi", "Dự án smap"),
+    ],
+)
+async def test_the_language_is_that_of_the_address_or_of_the_browser(
+    embedded: SmapSettings, address: str, accepted: str, title: str
+) -> None:
+    async with open_office(embedded) as office:
+        page = (await office.client.get(address, headers={"Accept-Language": accepted})).text
+        assert f"<title>{title}</title>" in page
+        assert "{{" not in page
 
 
 async def _gone(office: Office, project: str) -> bool:

@@ -89,7 +89,7 @@ async def test_a_simulation_that_was_asked_for_is_served_under_a_banner(
 
 async def test_without_a_simulation_there_is_no_banner(office: Office) -> None:
     assert "Simulation is on" not in (await office.client.get("/")).text
-    assert "<!-- banner -->" in (resources.files("headrace_smap.project") / "front.html").read_text("utf-8")
+    assert "{{banner}}" in (resources.files("headrace_smap.project") / "front.html").read_text("utf-8")
 
 
 async def test_a_project_with_posts_that_are_made_up_says_so_wherever_it_is_shown(embedded: SmapSettings) -> None:

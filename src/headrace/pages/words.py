@@ -153,6 +153,11 @@ class Texts:
     def languages(self) -> tuple[str, ...]:
         return tuple(self._words)
 
+    def preferred(self, accepted: str) -> str:
+        """Of what a browser accepts (`Accept-Language`) the first language that there are texts in."""
+        tags = (part.split(";")[0].strip().lower()[:2] for part in accepted[:200].split(","))
+        return next((tag for tag in tags if tag in self._words), self.languages[0])
+
     def of(self, language: str) -> Words:
         """The words of a language; of the first one if there are none in it."""
         return self._words.get(language) or next(iter(self._words.values()))

@@ -78,7 +78,7 @@ class ReportReader:
         kept = {name: value for name, value in asked.items() if name in (LANGUAGE, "days", "beside")}
         if kept.get(LANGUAGE) not in TEXTS.languages:
             kept.pop(LANGUAGE, None)
-        words = TEXTS.of(kept.get(LANGUAGE) or _preferred(accepted))
+        words = TEXTS.of(kept.get(LANGUAGE) or TEXTS.preferred(accepted))
         return ReportView(words, self._zone, length=length, asked=kept)
 
 
@@ -89,9 +89,3 @@ def file_name(project: str) -> str:
 
 def _is_name(project: str) -> bool:
     return len(project) <= PROJECT_CHARS_MAX and project.isprintable()
-
-
-def _preferred(accepted: str) -> str:
-    """The first language of a browser that there are words in."""
-    tags = (part.split(";")[0].strip().lower()[:2] for part in accepted[:200].split(","))
-    return next((tag for tag in tags if tag in TEXTS.languages), TEXTS.languages[0])
