@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import date
 from html.parser import HTMLParser
 from typing import Any
@@ -12,14 +13,15 @@ from smap_results import AT, post, store
 
 from headrace.ports import Delivery, Event
 from headrace_smap import envelope
+from headrace_smap.analytics.modules.intent import INTENTS as NAMED_INTENTS
 from headrace_smap.database import Database
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.report.content import gather
-from headrace_smap.insight.report.figures import two_periods
+from headrace_smap.insight.report.figures import PostFigures, every_day, two_periods
 from headrace_smap.insight.report.page import headline, report_page
 from headrace_smap.insight.report.projects_page import projects_page
 from headrace_smap.insight.report.reader import ReportReader
-from headrace_smap.insight.report.view import ReportView
+from headrace_smap.insight.report.view import INTENTS, ReportView
 from headrace_smap.insight.report.words import TEXTS
 
 
@@ -224,6 +226,31 @@ async def test_an_empty_project_has_a_page_and_an_unknown_one_none(database: Dat
     assert report is not None
     assert "No results yet." in report_page(report)
     assert await gather(database, "nobody") is None
+
+
+def test_days_on_which_nobody_wrote_are_shown() -> None:
+    written = {day: PostFigures(Counter(neutral=1)) for day in ("2025-01-02", "2025-01-04", "unknown")}
+    shown = every_day(written, ("2025-01-01", "2025-01-05"))
+    assert {day: figures.posts for day, figures in shown.items()} == {
+        "2025-01-01": 0,
+        "2025-01-02": 1,
+        "2025-01-03": 0,
+        "2025-01-04": 1,
+        "2025-01-05": 0,
+        "unknown": 1,
+    }
+    assert list(every_day(written, ("some day", "2029-01-01"))) == list(written), "more than can be drawn"
+    assert every_day({}, ("2025-01-01", "2025-01-05")) == {}
+
+
+async def test_an_intent_leads_to_its_posts(database: Database) -> None:
+    await store(database, post(1, intent="complaint"), post(2, intent="brand_new"))
+    report = await gather(database, "p")
+    assert report
+    html = report_page(report)
+    for intent in ("complaint", "brand_new"):
+        assert f'href="posts?posts.spam=genuine&amp;posts.intent={intent}#posts"' in html
+    assert INTENTS == NAMED_INTENTS, "each has its words"
 
 
 async def test_the_list_leads_to_the_reports(database: Database) -> None:

@@ -33,6 +33,7 @@ def _post(number: int) -> dict[str, Any]:
         phrases=["sạc chậm"] if number % 6 == 0 else [],
         hashtags=["VF3"] if number % 8 == 0 else [],
         keyword="" if number == 3 else "VF3",
+        intent="" if number == 5 else "complaint" if number % 9 == 0 else "praise",
     )
 
 
@@ -48,6 +49,8 @@ async def numbers(stored: Database, **asked: str) -> list[int]:
         ({"sentiment": "negative"}, lambda n: n % 3 == 1),
         ({"sentiment": "unknown"}, lambda n: False),
         ({"risk": "HIGH"}, lambda n: n == 4),
+        ({"intent": "complaint"}, lambda n: n % 9 == 0),
+        ({"intent": "unknown"}, lambda n: n == 5),
         ({"risk": "RISKY", "sentiment": "negative"}, lambda n: n == 4),
         ({"platform": "facebook", "risk": "LOW"}, lambda n: n % 2),
         ({"keyword": "unknown"}, lambda n: n == 3),

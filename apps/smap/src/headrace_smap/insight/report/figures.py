@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -13,6 +14,8 @@ SENTIMENTS = ("positive", "neutral", "negative")
 OTHER = "unknown"
 KINDS = (*SENTIMENTS, OTHER)
 PERIOD_DAYS = (1, 7, 14, 30)
+# Two years: more columns than these are thinner than a line.
+DAYS_MAX = 750
 
 Shares = dict[str, Counter[str]]
 """Posts by sentiment, for each of something."""
@@ -60,6 +63,21 @@ def figures_by_day(rows: Iterable[Row]) -> dict[str, PostFigures]:
             figures = PostFigures(Counter({sentiment_of(sentiment): int(posts)}), int(risky), engagement)
             parts.setdefault(str(day or OTHER), []).append(figures)
     return {day: PostFigures.sum(parts[day]) for day in sorted(parts)}
+
+
+def every_day(days: Mapping[str, PostFigures], date_range: Sequence[str]) -> dict[str, PostFigures]:
+    """The days of a project from its first to its last, those on which nobody wrote too: silence is told, not left out.
+    Only those with posts where there are too many to draw."""
+    known = [date.fromisoformat(day) for day in days if day != OTHER]
+    for text in date_range:
+        with suppress(ValueError):
+            known.append(date.fromisoformat(text))
+    span = (max(known) - min(known)).days + 1 if known else 0
+    if not days or span > DAYS_MAX:
+        return dict(days)
+    every = [(min(known) + timedelta(place)).isoformat() for place in range(span)]
+    named = {day: days.get(day, PostFigures()) for day in every}
+    return named | ({OTHER: days[OTHER]} if OTHER in days else {})
 
 
 def spam_of(rows: Iterable[Row]) -> int | None:

@@ -28,7 +28,7 @@ from headrace.pages import (
 )
 from headrace_smap.insight.report.comparison import beside, periods
 from headrace_smap.insight.report.content import ProjectReport, TopPost
-from headrace_smap.insight.report.figures import KINDS, OTHER, SENTIMENTS, Shares
+from headrace_smap.insight.report.figures import KINDS, OTHER, SENTIMENTS, Shares, every_day
 from headrace_smap.insight.report.post_table import post_table
 from headrace_smap.insight.report.posts import RISKY, SPAM
 from headrace_smap.insight.report.view import RISK_TONES, SENTIMENT_TONES, ReportView
@@ -112,7 +112,10 @@ def _about(view: ReportView, report: ProjectReport) -> Html:
 
 def _tiles(view: ReportView, report: ProjectReport) -> Html:
     words, figures = view.words, report.figures
-    status = words.get(f"status.{report.status}", report.status or words("unknown"))
+    counts, status = "tile.posts.done", dict[str, str]()
+    if report.status != DONE:
+        counts = "tile.posts.more"
+        status = {"status": words.get(f"status.{report.status}", report.status or words("unknown"))}
 
     def tile(name: str, value: str, more: str, url: str = "", tone: str = "") -> Tile:
         return Tile(words(f"tile.{name}"), value, more, url, tone)
@@ -129,8 +132,8 @@ def _tiles(view: ReportView, report: ProjectReport) -> Html:
     listed = view.posts_url(spam="") if report.top or spam else ""
     return tiles(
         [
-            tile("posts", words.number(report.posts),
-                 words("tile.posts.more", done=report.done, total=report.total, status=status), listed),
+            tile("posts", words.number(report.posts), words(counts, done=report.done, total=report.total, **status),
+                 listed),
             share("positive"),
             share("negative"),
             tile("risky", words.number(risky), words("tile.risky.more"), view.posts_url(risk=RISKY) if risky else "",
@@ -203,7 +206,7 @@ def _sentiment(view: ReportView, report: ProjectReport) -> Html:
 
 def _days(view: ReportView, report: ProjectReport) -> Html:
     words = view.words
-    shares = {day: figures.sentiments for day, figures in report.days.items()}
+    shares = {day: figures.sentiments for day, figures in every_day(report.days, report.date_range).items()}
     shown = _kinds_in(shares)
     rows = []
     for text, counted in shares.items():
@@ -251,7 +254,10 @@ def _kinds(view: ReportView, report: ProjectReport) -> Html:
         for level in (*RISK_TONES, *sorted(set(levels) - set(RISK_TONES)))
         if level in levels
     ]
-    wanted = [ChartRow(words.get(f"intent.{name}", name), [count]) for name, count in list(intents.items())[:ROWS_MAX]]
+    wanted = [
+        ChartRow(words.get(f"intent.{name}", name), [count], view.posts_url(intent=name))
+        for name, count in list(intents.items())[:ROWS_MAX]
+    ]
     return join(
         bars(words, Chart("risk", words("risk.caption"), words("column.risk"), [posts], risks)),
         bars(words, Chart("intent", words("intent.caption"), words("column.intent"), [posts], wanted)),
@@ -285,7 +291,8 @@ def _text(view: ReportView, post: TopPost) -> Html:
     """What was said, by whom and when; a link only where it is one: a post may say anything."""
     when = view.words.day(view.local(post.published_at)) if post.published_at else ""
     author = plain(post.author or post.minio_path, NAME_CHARS_MAX)
-    return join(plain(post.text), " ", link(view.web(post.url), " · ".join(part for part in (author, when) if part)))
+    source = link(view.web(post.url), " · ".join(part for part in (author, when) if part))
+    return join(plain(post.text), view.simulated_mark(post.simulated), source, between=" ")
 
 
 def _posts(view: ReportView, report: ProjectReport) -> Html:

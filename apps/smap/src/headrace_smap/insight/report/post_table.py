@@ -17,7 +17,6 @@ from headrace.pages import (
     ServedRows,
     TableColumn,
     document,
-    element,
     join,
     link,
     moment,
@@ -37,7 +36,7 @@ from headrace_smap.insight.report.posts import (
     FoundPosts,
     PostFilters,
 )
-from headrace_smap.insight.report.view import RISK_TONES, ReportView
+from headrace_smap.insight.report.view import INTENTS, RISK_TONES, ReportView
 
 TEXT_CHARS_MAX = 400
 TOPICS_SHOWN = 3
@@ -94,6 +93,7 @@ def _columns(view: ReportView, offered: Mapping[str, Sequence[str]]) -> list[Tab
     named = {
         "sentiment": {kind: words(f"sentiment.{kind}") for kind in KINDS},
         "risk": {level: words(f"risk.{level}") for level in (RISKY, *RISK_TONES)},
+        "intent": {name: words(f"intent.{name}") for name in INTENTS},
         "spam": {GENUINE: words("posts.genuine"), SPAM: words("posts.spam")},
         "aspect": {name: words.get(f"aspect.{name}", name) for name in offered.get("aspect", _aspects(view))},
         **{kind: {name: name for name in offered.get(kind, ())} for kind in ("platform", "keyword", "author")},
@@ -106,7 +106,7 @@ def _columns(view: ReportView, offered: Mapping[str, Sequence[str]]) -> list[Tab
     topic = column("topic", "text" if offered else "choice")
     return [
         TableColumn(words("column.post"), "text", wide=True, sorts=False),
-        *(column(key) for key in ("sentiment", "risk", "platform", "keyword", "aspect", "author")),
+        *(column(key) for key in ("sentiment", "risk", "intent", "platform", "keyword", "aspect", "author")),
         column("day", "days"),
         TableColumn(words("column.impact"), "impact", number=True),
         TableColumn(words("column.engagement"), "engagement", number=True),
@@ -127,6 +127,7 @@ def _rows(view: ReportView, posts: Sequence[FoundPost]) -> list[Sequence[object]
             _post(view, post),
             Cell(view.sentiment(post.sentiment), [sentiment_of(post.sentiment)]),
             Cell(view.risk(post.risk), [post.risk, *([RISKY] if post.risk in ("HIGH", "CRITICAL") else [])]),
+            Cell(words.get(f"intent.{post.intent}", post.intent or words("unknown")), [post.intent or OTHER]),
             _named(view, post.platform),
             _named(view, post.keyword),
             Cell(", ".join(words.get(f"aspect.{name}", name) for name in post.aspects), post.aspects),
@@ -142,10 +143,9 @@ def _rows(view: ReportView, posts: Sequence[FoundPost]) -> list[Sequence[object]
 
 
 def _post(view: ReportView, post: FoundPost) -> Html:
-    marked = element("b", view.words("posts.simulated")) if post.simulated else ""
     url = view.web(post.url)
     original = link(url, view.words("posts.original")) if url else ""
-    return join(plain(post.text, TEXT_CHARS_MAX), marked, original, between=" ")
+    return join(plain(post.text, TEXT_CHARS_MAX), view.simulated_mark(post.simulated), original, between=" ")
 
 
 def _named(view: ReportView, name: str) -> Cell:

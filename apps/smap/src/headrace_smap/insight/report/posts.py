@@ -27,7 +27,7 @@ VALUE_CHARS_MAX = 200
 RISKY = "RISKY"
 """HIGH or CRITICAL."""
 GENUINE, SPAM = "genuine", "spam"
-CHOICES = ("sentiment", "risk", "platform", "keyword", "aspect", "author", "topic")
+CHOICES = ("sentiment", "risk", "intent", "platform", "keyword", "aspect", "author", "topic")
 ORDERS = ("risk", "impact", "engagement", "newest")
 
 
@@ -50,6 +50,7 @@ class FoundPost:
     phrases: list[str]
     is_spam: bool
     simulated: bool
+    intent: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from headrace.pages import Html, Words, banner, is_followed, mark
+from headrace.pages import Html, Words, banner, element, is_followed, mark
 from headrace_smap.days import VIETNAM, clock_in
 from headrace_smap.insight.report.content import ProjectReport
 from headrace_smap.insight.report.figures import sentiment_of
@@ -17,6 +17,7 @@ from headrace_smap.insight.report.words import ENGLISH
 
 LANGUAGE = "language"
 SENTIMENT_TONES = {"positive": "good", "neutral": "neutral", "negative": "bad", "unknown": "other"}
+INTENTS = ("question", "complaint", "praise", "purchase", "comparison", "news", "support", "other")
 RISK_TONES = {"CRITICAL": "bad", "HIGH": "warn", "MEDIUM": "plain", "LOW": "neutral"}
 
 
@@ -74,6 +75,10 @@ class ReportView:
     def banner(self, simulated: int, posts: int) -> Html:
         """Nobody may take what was made up for what somebody said."""
         return banner(self.words("banner", count=simulated, all=posts)) if simulated else Html()
+
+    def simulated_mark(self, simulated: bool) -> Html:
+        """Beside a post that was made up."""
+        return element("b", self.words("posts.simulated")) if simulated else Html()
 
     def local(self, when: datetime) -> datetime:
         return clock_in(self.zone, when)

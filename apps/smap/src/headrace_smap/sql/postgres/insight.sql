@@ -224,7 +224,7 @@ SELECT kind, name FROM counted WHERE place <= :room ORDER BY kind, place;
 -- Posts that match, in the order that was asked for, and how many match. Where no figure is known, the newest first.
 SELECT minio_path, platform, keyword, coalesce(author_name, author_id, ''), left(text, :chars), coalesce(url, ''),
        sentiment, risk, impact, engagement, published_at, day::text, aspects, hashtags, phrases, is_spam, simulated,
-       count(*) OVER ()
+       intent, count(*) OVER ()
   FROM post_analytics
  WHERE project_id = :project
    AND (:sentiment::text IS NULL OR :sentiment = CASE WHEN sentiment IN ('positive', 'neutral', 'negative')
@@ -233,6 +233,7 @@ SELECT minio_path, platform, keyword, coalesce(author_name, author_id, ''), left
    AND (:platform::text IS NULL OR coalesce(nullif(platform, ''), 'unknown') = :platform)
    AND (:keyword::text IS NULL OR coalesce(nullif(keyword, ''), 'unknown') = :keyword)
    AND (:author::text IS NULL OR coalesce(author_name, author_id) = :author)
+   AND (:intent::text IS NULL OR coalesce(nullif(intent, ''), 'unknown') = :intent)
    AND (:aspect::text IS NULL OR aspects @> jsonb_build_array(:aspect::text))
    AND (:topic::text IS NULL OR phrases @> jsonb_build_array(:topic::text)
         OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(hashtags) AS tag (value) WHERE '#' || lower(value) = :topic))

@@ -226,7 +226,7 @@ SELECT kind, name FROM counted WHERE place <= :room ORDER BY kind, place;
 SELECT minio_path, platform, keyword, coalesce(author_name, author_id, ''), substr(text, 1, :chars),
        coalesce(url, ''), sentiment, risk, impact, engagement, published_at AS "published_at [time]", day,
        aspects AS "aspects [json]", hashtags AS "hashtags [json]", phrases AS "phrases [json]",
-       is_spam AS "is_spam [bool]", simulated AS "simulated [bool]", count(*) OVER ()
+       is_spam AS "is_spam [bool]", simulated AS "simulated [bool]", intent, count(*) OVER ()
   FROM post_analytics
  WHERE project_id = :project
    AND (:sentiment IS NULL OR :sentiment = CASE WHEN sentiment IN ('positive', 'neutral', 'negative')
@@ -235,6 +235,7 @@ SELECT minio_path, platform, keyword, coalesce(author_name, author_id, ''), subs
    AND (:platform IS NULL OR coalesce(nullif(platform, ''), 'unknown') = :platform)
    AND (:keyword IS NULL OR coalesce(nullif(keyword, ''), 'unknown') = :keyword)
    AND (:author IS NULL OR coalesce(author_name, author_id) = :author)
+   AND (:intent IS NULL OR coalesce(nullif(intent, ''), 'unknown') = :intent)
    AND (:aspect IS NULL OR EXISTS (SELECT 1 FROM json_each(aspects) WHERE value = :aspect))
    AND (:topic IS NULL OR EXISTS (SELECT 1 FROM json_each(phrases) WHERE value = :topic)
         OR EXISTS (SELECT 1 FROM json_each(hashtags) WHERE '#' || lower(value) = :topic))
