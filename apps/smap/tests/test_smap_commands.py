@@ -110,6 +110,14 @@ def test_a_crawl_task_that_failed_is_told_with_its_reason(embedded: SmapSettings
     assert "x.vn answers 404" in told
 
 
+def test_no_labels_are_no_file(working: Working, tmp_path: Path) -> None:
+    working(*ORDER)
+    file = tmp_path / "labels.csv"
+    assert "no post is uncertain: nothing is written" in working("labels", "export", "--uncertain", "--to", str(file))
+    assert json.loads(working("labels", "export", "--to", str(file), "--json")) == {"file": None, "posts": 0}
+    assert not file.exists()
+
+
 async def fail_task(settings: SmapSettings, project: str, url: str) -> None:
     task = {"task": "t", "position": 0, "platform": "rss", "keyword": "", "url": url, "day": "", "document": ""}
     async with open_parts(settings) as parts:

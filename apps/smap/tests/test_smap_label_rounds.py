@@ -124,7 +124,9 @@ def test_a_model_of_the_shipped_posts_alone_is_measured_by_those_held_out(runnin
     to = tmp_path / "m.model"
     told = running("train", "--shipped", "--to", str(to), "--json")[1]
     assert (told["posts"], told["shipped"]) == (0, 439)
-    assert "is written" in running("train", "--shipped", "--to", str(to))[1]
+    said = running("train", "--shipped", "--to", str(to))[1]
+    assert f"SMAP_MODELS={to} headrace smap quality" in said
+    assert "is written" in said
     figures = {each["task"]: each for each in running("quality", "--json", SMAP_MODELS=str(to))[1]}
     assert figures["sentiment"]["models"]["accuracy"] > figures["sentiment"]["accuracy"] + 0.04
 

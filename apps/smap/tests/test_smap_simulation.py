@@ -68,6 +68,30 @@ async def test_an_order_without_a_place_to_search_is_refused(office: Office) -> 
     assert (answer.status_code, "none to search" in answer.json()["detail"]) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("crawlers", "platform", "url", "status"),
+    [
+        ("", "news", "", 422),
+        ("", "news", "https://x.vn/rss", 201),
+        ("news=feed:https://x.vn/?q={keyword}", "news", "", 201),
+        ("facebook=feed:#recipe=graph", "facebook", "", 422),
+        ("facebook=feed:#recipe=graph", "facebook", "https://www.facebook.com/VinFast", 201),
+        ("youtube=feed:#recipe=youtube-data", "youtube", "", 201),
+        ("news=ours", "news", "", 201),
+    ],
+)
+async def test_a_feed_that_could_only_fail_is_refused(
+    plain: SmapSettings, crawlers: str, platform: str, url: str, status: int
+) -> None:
+    async with open_office(asking(plain, SMAP_CRAWLERS=crawlers)) as office:
+        target = {"platform": platform, "url": url} if url else {"platform": platform}
+        answer = await office.client.post("/projects", json={"keywords": ["VinFast"], "targets": [target]})
+        assert answer.status_code == status, answer.text
+        if status == 422:
+            assert answer.json()["detail"] == f"{platform}: read at addresses only, and the order names none"
+            assert "SMAP_CRAWLERS" in answer.json()["hint"]
+
+
 async def test_the_placeholder_of_the_form_is_an_order_that_works(office: Office) -> None:
     front = await office.client.get("/")
     shown = PLACEHOLDER.search(front.text)

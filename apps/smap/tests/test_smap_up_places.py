@@ -60,6 +60,7 @@ def test_other_commands_find_what_up_works_on(rig: bool, place: Town, tmp_path: 
     assert answer.json()["id"] in place.run("projects", **variables)
     assert "Simulation is on" in httpx.get(f"{url_of(up, 'project')}/", trust_env=False).text
     place.run("create", "VF3", "--days", "2025-01-01..2025-01-01", **variables)
+    assert f"projects are ordered at {url_of(up, 'project')}/" in up.lines
     (reports,) = [line.split()[4] for line in up.lines if line.startswith("reports are served at ")]
     assert reports == f"{url_of(up, 'insight')}/"
     assert httpx.get(reports, trust_env=False).headers["content-type"].startswith("text/html")

@@ -104,6 +104,7 @@ def report_url(environment: Mapping[str, str], port: int) -> dict[str, str]:
 def _told(shared: Mapping[str, str], said: Mapping[str, str]) -> Iterator[str]:
     """What was named by the environment is known to whoever reads this; a directory depends on where one stands."""
     reports = said[f"{NAME} insight"]
+    yield f"projects are ordered at {said[f'{NAME} project']}/"
     yield f"reports are served at {reports}/ and {reports}/projects/PROJECT/report"
     yield "commands in another shell work on the same data after:"
     for name, value in {**shared, "SMAP_HOME": str(Path(shared["SMAP_HOME"]).absolute())}.items():

@@ -22,6 +22,10 @@ WAY_OUT = (
     'name a feed, {"platform": "feed", "url": "https://…"}, or what serves it in SMAP_CRAWLERS (recipes are in '
     "docs/smap.md), or ask for made-up posts by SMAP_SIMULATED=1"
 )
+ADDRESS = (
+    'name one, {"platform": "news", "url": "https://…"}, or a place to search, '
+    "SMAP_CRAWLERS='news=feed:https://host/search?q={keyword}&day={day}'"
+)
 EVERY_OTHER = "*"
 CRAWL_PREFIX = f"{PREFIX}CRAWL_"
 TOKEN_PREFIX = f"{PREFIX}TOKEN_"
@@ -138,6 +142,11 @@ class CrawlWishes:
     def unserved(self, platforms: Iterable[str]) -> tuple[str, ...]:
         """Those of the platforms that nothing serves, each once."""
         return tuple(name for name in dict.fromkeys(platforms) if self.choice(name) is None)
+
+    def nowhere(self, platforms: Iterable[str]) -> tuple[str, ...]:
+        """Those of the platforms that are served, and have no place to search for keywords, each once."""
+        chosen = {name: self.choice(name) for name in platforms}
+        return tuple(name for name, choice in chosen.items() if choice and not choice.searches)
 
 
 def read_wishes(environment: Mapping[str, str]) -> CrawlWishes:

@@ -140,11 +140,13 @@ def export(
         return await candidates(desk.parts.database, choice)
 
     found = with_desk(work, new=False)
-    write_labels(to, found)
-    document = {"file": str(to), "posts": len(found)}
-    of(context).answer(
-        document, lambda console: console.print(f"{len(found):,} posts in {to}; fill in its column label")
-    )
+    told = f"{len(found):,} posts in {to}; fill in its column label"
+    if found:
+        write_labels(to, found)
+    else:
+        told = f"no post is {'uncertain' if uncertain else 'there'}: nothing is written"
+    document = {"file": str(to) if found else None, "posts": len(found)}
+    of(context).answer(document, lambda console: console.print(told))
 
 
 def _options() -> ModuleOptions:
@@ -180,6 +182,8 @@ def _told(found: Trained, rows: LabelRows, path: Path) -> str:
     if found.posts:
         lines.append(_table({"rules": found.rules, "model": found.adopted}, rows))
         lines.append(f"uncertain: {found.uncertain:.0%} of them; of the others {found.certain:.1%} are right")
+    else:
+        lines.append(f"not measured: SMAP_MODELS={path} headrace smap quality does, on posts that were held out")
     if rows.unlabelled or rows.repeated:
         lines.append(f"left out: {rows.unlabelled:,} rows without a label, {rows.repeated:,} that a later one corrects")
     if found.left_out:

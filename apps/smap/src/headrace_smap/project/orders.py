@@ -23,7 +23,7 @@ from headrace_smap.collector.task_plan import (
     read_order,
     split,
 )
-from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
+from headrace_smap.collector.wishes import ADDRESS, WAY_OUT, CrawlWishes, unserved_words
 from headrace_smap.receivers import Receivers
 
 NAME_CHARS_MAX = 200
@@ -136,7 +136,7 @@ class AcceptedOrder:
 
 def understood(given: ProjectOrder, wishes: CrawlWishes) -> AcceptedOrder:
     """The order as it is carried out. `InvalidPayload` with the words of the collector if it cannot be, and with the
-    way out if a platform is served by nothing but a simulation that nobody asked for."""
+    way out if a platform is served by nothing but a simulation that nobody asked for, or has no place to search."""
     targets = [target.model_dump(exclude_defaults=True) for target in given.targets]
     days = [day.isoformat() for day in given.date_range] if given.date_range else None
     keywords = list(dict.fromkeys(" ".join(word.split()) for word in given.keywords))
@@ -149,4 +149,6 @@ def understood(given: ProjectOrder, wishes: CrawlWishes) -> AcceptedOrder:
         raise InvalidPayload(str(error)) from None
     if unserved := wishes.unserved(task.platform for task in tasks):
         raise InvalidPayload(unserved_words(", ".join(unserved)), WAY_OUT)
+    if nowhere := wishes.nowhere(task.platform for task in tasks if not task.url and not task.beside):
+        raise InvalidPayload(f"{', '.join(nowhere)}: read at addresses only, and the order names none", ADDRESS)
     return order
