@@ -15,10 +15,11 @@ from smap_office import EXAMPLE
 from waiting import eventually
 
 from headrace.http import Options, application, read_traceparent
-from headrace.ports import Event, Subscription
+from headrace.ports import Delivery, Event, Subscription
 from headrace.services import log_to_stderr
 from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED, PROJECT_CREATED, trace_of
 from headrace_smap.frame import FRAME, NAMES, service_of
+from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.settings import SmapSettings
 
@@ -113,3 +114,19 @@ async def test_a_project_of_a_foreign_service_has_a_trace_from_the_collector_on(
         (trace,) = services.traces(DATA_COLLECTED)
         assert read_traceparent(trace) == trace != ""
         assert services.traces(ANALYSIS_FINISHED) == services.traces(JOB_COMPLETED) == {trace}
+
+
+async def test_ends_that_come_together_name_their_own_traces(
+    embedded: SmapSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_parts(embedded) as parts:
+        log_to_stderr()
+        ends = [
+            Delivery("smap.notification", 1, 1, Event(trace, JOB_COMPLETED, body, headers={"traceparent": trace}))
+            for trace, body in ((TRACE, b'{"project_id": "a"}'), (RETRY, b'{"project_id": "b"}'))
+        ]
+        await InsightService(parts).notifier.handle(ends)
+    said = [line for line in capsys.readouterr().err.splitlines() if "completion.received" in line]
+    for line, project, trace in zip(said, "ab", (TRACE, RETRY), strict=True):
+        assert f"project={project} " in f"{line} "
+        assert trace in line

@@ -141,8 +141,11 @@ class Notifier:
             except Malformed as wrong:
                 log.warning("completion.unreadable", event_id=delivery.event.event_id, rule=wrong.rule)
                 continue
-            log.info("completion.received", project=message.project)
-            await self.add(message.project, _counts(message.payload))
+            # Ends that come together are of several traces.
+            trace = envelope.trace_of(delivery.event)
+            with structlog.contextvars.bound_contextvars(**({"traceparent": trace} if trace else {})):
+                log.info("completion.received", project=message.project)
+                await self.add(message.project, _counts(message.payload))
 
     async def add(self, project: str, counts: Mapping[str, int] | None = None) -> None:
         """The notices of a project whose end was announced; those that were written before stay as they are."""
