@@ -18,7 +18,7 @@ import pytest
 from silver_desk import bar, consume, put
 
 from headrace.errors import CallerError, OperatorError
-from headrace_silver.quality.late_alerts import AlertSettings, Deliver, LateAlert, alert
+from headrace_silver.quality.late_alerts import AlertSettings, Deliver, LateAlert, UndeliveredAlert, alert
 from headrace_silver.quality.late_symbols import late
 from headrace_silver.stores.silver_store import SilverStore, open_store
 
@@ -165,6 +165,22 @@ def test_a_command_that_fails_has_told_nobody(store: SilverStore, line: list[str
     with pytest.raises(OperatorError, match=words):
         alert(store, late(store, MORNING), AlertSettings(late_command=shlex.join(line)).channels())
     assert alert(store, late(store, MORNING), {"command": quiet}) == ["BBB", "CCC"]
+
+
+def test_a_command_may_say_what_is_no_text(store: SilverStore) -> None:
+    line = shlex.join([sys.executable, "-c", "import sys; sys.stdin.read(); sys.stdout.buffer.write(b'\\xff')"])
+    assert alert(store, late(store, EVENING), AlertSettings(late_command=line).channels()) == ["AAA", "BBB", "CCC"]
+
+
+def test_all_channels_that_failed_are_named(
+    store: SilverStore, webhook: tuple[str, list[Any]], answers: list[int]
+) -> None:
+    answers.append(500)
+    channels = AlertSettings(late_command="false", late_webhook=webhook[0]).channels()
+    with pytest.raises(
+        UndeliveredAlert, match=r"SILVER_LATE_COMMAND: exit code 1; .*SILVER_LATE_WEBHOOK: it answers 500"
+    ):
+        alert(store, late(store, EVENING), channels)
 
 
 def test_of_two_runs_at_once_one_tells(store: SilverStore, silver_url: str) -> None:

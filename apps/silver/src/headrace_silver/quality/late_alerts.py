@@ -36,6 +36,10 @@ DELIVERY_S_MAX = 10.0
 KEPT = timedelta(days=400)
 
 
+class UndeliveredAlert(OperatorError):
+    """A channel told nobody; what it was to tell is told by the next run."""
+
+
 @dataclass(frozen=True, slots=True)
 class LateAlert:
     """What people are told. The id follows from the day and the symbols, so that a repeat has the same."""
@@ -77,7 +81,7 @@ class AlertSettings:
         return read(cls, Sources(PREFIX, environment))
 
     def channels(self) -> dict[str, Deliver]:
-        """Every channel that is set, by its name; a delivery that fails raises an `OperatorError`."""
+        """Every channel that is set, by its name; a delivery that fails raises `UndeliveredAlert`."""
         channels: dict[str, Deliver] = {}
         if self.late_command:
             channels["command"] = partial(_run, shlex.split(self.late_command))
@@ -91,17 +95,17 @@ class AlertSettings:
 def alert(store: SilverStore, found: Late, channels: Mapping[str, Deliver]) -> list[str]:
     """Tell people of the late symbols that they were not told of for this day; which these are.
 
-    Every channel is tried before the first failure is raised.
+    Every channel is tried before `UndeliveredAlert` says which of them failed.
     """
     told: set[str] = set()
-    failures = []
+    failures: list[str] = []
     for channel, deliver in channels.items():
         try:
             told |= _alert(store, found, channel, deliver)
-        except OperatorError as error:
-            failures.append(error)
+        except UndeliveredAlert as error:
+            failures.append(str(error))
     if failures:
-        raise failures[0]
+        raise UndeliveredAlert("; ".join(failures), "the next run tries again")
     return sorted(told)
 
 
@@ -134,7 +138,9 @@ def _run(line: list[str], told: LateAlert) -> None:
             input=told.text + "\n",
             env={**os.environ, ID_VARIABLE: told.id},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            # What it says is only ever shown.
+            errors="replace",
             timeout=DELIVERY_S_MAX,
             check=False,
         )
@@ -167,5 +173,5 @@ def _post(url: str, told: LateAlert) -> None:
         raise _undelivered(WEBHOOK_VARIABLE, type(error).__name__) from None
 
 
-def _undelivered(variable: str, why: str) -> OperatorError:
-    return OperatorError(f"late symbols were not told by {variable}: {why}", "the next run tries again")
+def _undelivered(variable: str, why: str) -> UndeliveredAlert:
+    return UndeliveredAlert(f"late symbols were not told by {variable}: {why}")
