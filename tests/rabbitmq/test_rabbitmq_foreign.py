@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 from aio_pika import DeliveryMode, ExchangeType, Message
@@ -11,9 +12,10 @@ from rabbit_traffic import foreign_channel, names, pages, take
 
 import headrace
 from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions, codec
-from headrace.core.deliveries import Subscription
+from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.errors import NotFound
 from headrace.core.events import Event
+from headrace.testing.rig.rabbitmq import RabbitServer
 
 ERRORS = "analytics.errors"
 
@@ -35,6 +37,18 @@ async def test_foreign_declarations_work_before_and_after_ours(rabbitmq_vhost: s
             await bus.send(ERRORS, [Event("m2", "data.collected")])
             assert await bus.publish([Event("m3", "data.collected")]) == [True]
         await declare_as_written(channel)
+
+
+async def test_a_queue_of_letters_that_is_missing_is_asked_for_once(
+    bus: RabbitBus, rabbitmq_server: RabbitServer, rabbitmq_vhost: str
+) -> None:
+    for _ in range(3):
+        assert await bus.backlog("pages") == Backlog()
+    host = urlsplit(rabbitmq_vhost).path.strip("/")
+    assert rabbitmq_server.log().count(f"no queue 'pages.dead' in vhost '{host}'") == 1
+    await bus.publish(pages(1))
+    await bus.dead_letter(await take(bus, 1), "broken")
+    assert await bus.backlog("pages") == Backlog(dead=1)
 
 
 async def test_a_quorum_queue_says_how_often_a_message_was_delivered(rabbitmq_vhost: str) -> None:

@@ -16,12 +16,14 @@ from headrace.adapters.rabbitmq.codec import Arrived, read_brief
 from headrace.adapters.rabbitmq.declarations import count
 from headrace.adapters.rabbitmq.lines import quietly
 from headrace.adapters.rabbitmq.sessions import ConsumerSession
-from headrace.adapters.rabbitmq.traffic import Traffic
+from headrace.adapters.rabbitmq.traffic import RabbitOptions, Traffic
 from headrace.core.deliveries import Backlog, DeadLetter, Subscription
 from headrace.core.errors import NotFound
 
 LETTERS_MAX = 10_000
 LETTERS_S_MAX = 10.0
+# A question for a queue that is missing is an error in the broker's log: who asks every few seconds would fill it.
+MISSING_S = 60.0
 AS_NEW = dict.fromkeys(
     (wire.FAILURES, wire.DELIVERIES, wire.REASON, wire.SUBSCRIPTION, wire.DIED_AT, wire.DUE_AT, wire.DELAY_S)
 )
@@ -29,6 +31,10 @@ AS_NEW = dict.fromkeys(
 
 class RabbitBus(Traffic):
     """`ports.bus.QueueBus` and `ports.bus.BusOperations` on one broker."""
+
+    def __init__(self, url: str, options: RabbitOptions) -> None:
+        super().__init__(url, options)
+        self._missing: dict[str, float] = {}
 
     async def subscriptions(self) -> Sequence[Subscription]:
         """Those that were opened here."""
@@ -46,11 +52,12 @@ class RabbitBus(Traffic):
         return True
 
     async def backlog(self, subscription: str) -> Backlog:
-        """`held` is what is in hand here; what other processes hold nobody tells."""
+        """`held` is what is in hand here; what other processes hold nobody tells. The first dead letter of another
+        process may be counted up to a minute late."""
         waiting = await count(self._consuming, subscription)
         if waiting is None:
             raise NotFound(f"there is no subscription {subscription}")
-        dead = await count(self._consuming, self.options.dead_queue(subscription)) or 0
+        dead = await self._dead_count(self.options.dead_queue(subscription))
         feed = self._feeds.get(subscription)
         session = feed.session if feed else None
         if feed is None or session is None or session.ended:
@@ -60,6 +67,15 @@ class RabbitBus(Traffic):
             _, waiting = await feed.ask(session)
         here = session.ready + session.delayed
         return Backlog(waiting + here, len(session.held) - here, dead)
+
+    async def _dead_count(self, queue: str) -> int:
+        now = time.monotonic()
+        if queue not in self._declared and now < self._missing.get(queue, now):
+            return 0
+        found = await count(self._consuming, queue)
+        if found is None:
+            self._missing[queue] = now + MISSING_S
+        return found or 0
 
     async def dead(self, subscription: str, limit: int = 100) -> Sequence[DeadLetter]:
         async with self._letters(subscription, limit) as (_, letters):
