@@ -53,7 +53,7 @@ class Kept:
         server = await asyncio.to_thread(server_class(name), settings)
         try:
             await asyncio.to_thread(server.start)
-            proxy = Proxy(server.url)
+            proxy = server.new_proxy()
             proxy.open()
         except BaseException:
             await asyncio.to_thread(server.remove)

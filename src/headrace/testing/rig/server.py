@@ -21,6 +21,7 @@ from headrace.core.errors import CallerError, OperatorError
 from headrace.testing.rig import children, places, ports
 from headrace.testing.rig.children import Launch, ServerOwner
 from headrace.testing.rig.needs import Need
+from headrace.testing.rig.proxy import Proxy
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 30.0
@@ -71,6 +72,10 @@ class Server(ABC):
     def variables(self, url: str) -> dict[str, str]:
         """The environment variables that lead a program to it by this URL, which may be that of a proxy."""
         return {f"{self.name.upper()}_URL": url}
+
+    def new_proxy(self, url: str | None = None) -> Proxy:
+        """A proxy before it, not open yet; `url` is a longer one of its own, such as that of a database."""
+        return Proxy(url or self.url)
 
     def environment(self) -> dict[str, str]:
         return {

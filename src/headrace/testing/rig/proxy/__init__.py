@@ -45,9 +45,12 @@ CUT_S_MAX = 10.0
 
 
 class Proxy:
-    """Stands before the server of one URL. Its port is its own from the beginning until `close`."""
+    """Stands before the server of one URL. Its port is its own from the beginning until `close`.
 
-    def __init__(self, url: str) -> None:
+    Where the server tells its clients an address, the proxy must stand `at` that one: it is the server's to reserve.
+    """
+
+    def __init__(self, url: str, at: tuple[str, int] | None = None) -> None:
         self._netloc, host, port = _address(url)
         self._server_url = url
         self._link = Link(host, port, self._count_cut)
@@ -58,14 +61,15 @@ class Proxy:
         self._a_cut = threading.Condition()
         self.cuts = 0
         """Connections that were broken on purpose."""
-        self.port = ports.reserve()
-        self._entrance = Entrance(HOST, self.port, lambda: ClientSide(self._link))
+        self._is_reserved = at is None
+        self.host, self.port = at or (HOST, ports.reserve())
+        self._entrance = Entrance(self.host, self.port, lambda: ClientSide(self._link))
 
     @property
     def url(self) -> str:
         """The server's URL with our address in it."""
         user, at, _ = self._netloc.rpartition("@")
-        return self._server_url.replace(f"//{self._netloc}", f"//{user}{at}{HOST}:{self.port}", 1)
+        return self._server_url.replace(f"//{self._netloc}", f"//{user}{at}{self.host}:{self.port}", 1)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -173,7 +177,8 @@ class Proxy:
         if loop is not None and self._thread is not None:
             loop.call_soon_threadsafe(self._end.set)
             self._thread.join(CLOSE_S_MAX)
-        ports.give_back(self.port)
+        if self._is_reserved:
+            ports.give_back(self.port)
 
     def __enter__(self) -> Self:
         return self.open()
