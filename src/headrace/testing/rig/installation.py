@@ -16,10 +16,10 @@ from pathlib import Path
 from signal import SIGTERM
 
 from headrace.core.errors import HeadraceError, OperatorError
-from headrace.testing.rig import children, golang, packages, wheel_files
+from headrace.testing.rig import children, golang, maven, packages, wheel_files
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
 from headrace.testing.rig.children import Launch
-from headrace.testing.rig.needs import CachedFile, DebianPackage, Need, PythonWheel, WheelFile
+from headrace.testing.rig.needs import CachedFile, DebianPackage, MavenClosure, Need, PythonWheel, WheelFile
 from headrace.testing.rig.turns import Tell
 
 STILL_S = 30.0
@@ -57,13 +57,16 @@ def _work(missing: Sequence[Need], tell: Tell) -> dict[str, Callable[[], None]]:
     """What there is to do, by who does it: each can go on without the others."""
     debian = [need for need in missing if isinstance(need, DebianPackage)]
     files = [need for need in missing if isinstance(need, WheelFile)]
-    made = [need for need in missing if isinstance(need, CachedFile) and not isinstance(need, WheelFile)]
+    closures = [need for need in missing if isinstance(need, MavenClosure)]
+    made = [need for need in missing if isinstance(need, CachedFile) and not isinstance(need, WheelFile | MavenClosure)]
     wheels = [need for need in missing if isinstance(need, PythonWheel)]
     work: dict[str, Callable[[], None]] = {}
     if debian:
         work["apt-get"] = lambda: packages.install(debian, tell)
     if made:
         work["go"] = lambda: golang.make(made, tell)
+    if closures:
+        work["mvn"] = lambda: maven.fetch(closures, tell)
     if files:
         work["pip download"] = lambda: wheel_files.fetch(files, tell)
     if wheels:

@@ -210,6 +210,56 @@ class WheelFile(CachedFile):
         return Path(self.member).name
 
 
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One artefact: `group:artifact:version[:classifier]`, and the SHA-256 of its jar."""
+
+    coordinates: str
+    checksum: str
+
+    @property
+    def file(self) -> str:
+        return "-".join(self.coordinates.split(":")[1:]) + ".jar"
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether the jar lies there as it was pinned."""
+        place = folder / self.file
+        try:
+            state = place.stat()
+        except OSError:
+            return False
+        return _digest(place, state.st_size, state.st_mtime_ns, state.st_ino) == self.checksum
+
+
+@dataclass(frozen=True, slots=True)
+class MavenClosure(CachedFile):
+    """A directory of jars, which are pinned in `jars/<name>.txt` beside this file."""
+
+    pins: Path | None = None
+
+    def jars(self) -> tuple[Jar, ...]:
+        lines = (self.pins or Path(__file__).parent / "jars" / f"{self.name}.txt").read_text().splitlines()
+        return tuple(Jar(*line.split()) for line in lines if not line.startswith("#"))
+
+    def places(self) -> Iterator[Path]:
+        place = places.cache() / self.folder
+        if place.is_dir():
+            yield place
+
+    def version_at(self, place: Path) -> str:
+        return self.version if all(jar.is_whole(place) for jar in self.jars()) else "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRuntime(DebianPackage):
+    """A Java of one release: the machine's own if it is of that release, else the package's, whatever `java` is."""
+
+    def places(self) -> Iterator[Path]:
+        # Not `super()`: a dataclass with slots is another class than the one that was written.
+        yield from DebianPackage.places(self)
+        yield from sorted(Path("/usr/lib/jvm").glob(f"java-{self.version}-openjdk-*/bin/java"))
+
+
 def install_line(packages: list[str]) -> str:
     return f"sudo apt-get install -y --no-install-recommends {' '.join(packages)}"
 
