@@ -14,6 +14,7 @@ import aio_pika
 import obstore
 import psycopg
 import redis.asyncio
+from cassandra_sessions import cassandra_session
 from obstore.exceptions import PermissionDeniedError
 from obstore.store import S3Store
 
@@ -73,6 +74,10 @@ async def cluster_name(server: Server) -> object:
         return connection.transport.connection.server_properties["cluster_name"]
 
 
+async def read_row(server: Server, statement: str = "SELECT release_version FROM system.local") -> object:
+    return await asyncio.to_thread(_row, server.url, statement)
+
+
 async def put(server: Server) -> object:
     """What an object holds after it was written; that it was refused, if it was."""
     assert isinstance(server, S3Server)
@@ -112,6 +117,12 @@ def _json(url: str) -> object:
         return json.load(answer)["data"]
 
 
+def _row(url: str, statement: str) -> object:
+    with cassandra_session(url) as session:
+        row = session.execute(statement, timeout=CLIENT_S_MAX).one()
+        return None if row is None else row[0]
+
+
 def _recipient(url: str) -> int:
     place = urlsplit(url)
     with smtplib.SMTP(place.hostname or "", place.port or 0, "localhost", CLIENT_S_MAX) as client:
@@ -125,6 +136,7 @@ REQUESTS: dict[str, Ask] = {
     "postgres15": select,
     "redis": ping,
     "rabbitmq": publish,
+    "cassandra": read_row,
     "s3": put,
     "prometheus": query,
     "smtp": recipient,
@@ -135,6 +147,11 @@ SETTINGS = {
     "postgres15": MAX_CONNECTIONS,
     "redis": Setting({"maxmemory": "64mb"}, "67108864", maxmemory),
     "rabbitmq": Setting({"cluster_name": "seventeen"}, "seventeen", cluster_name),
+    "cassandra": Setting(
+        {"column_index_size": "17KiB"},
+        "17KiB",
+        lambda server: read_row(server, "SELECT value FROM system_views.settings WHERE name = 'column_index_size'"),
+    ),
     "s3": Setting({"read_only": "true"}, "refused", put),
     "prometheus": Setting({"query.timeout": "17s"}, "17s", query_timeout),
     "smtp": Setting({"refuse": "^ops@"}, 550, recipient),

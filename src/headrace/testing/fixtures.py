@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +23,7 @@ from headrace.testing.rig.catalogue import server_class
 from headrace.testing.rig.server import Server
 
 if TYPE_CHECKING:
+    from headrace.testing.rig.cassandra import CassandraServer
     from headrace.testing.rig.postgres import PostgresServer
     from headrace.testing.rig.prometheus import PrometheusServer
     from headrace.testing.rig.proxy import Proxy
@@ -63,6 +65,14 @@ class SharedServers:
     def used_by(self, item: pytest.Item) -> dict[str, Server]:
         wanted = getattr(item, "fixturenames", ())
         return {name: server for name, server in self._servers.items() if name in wanted or server in self._lent}
+
+    def new_proxy(self, url: str) -> Proxy:
+        """A proxy before the server of this URL, standing where that server wants it if it is one of ours."""
+        from headrace.testing.rig.proxy import Proxy
+
+        port = urlsplit(url).port
+        owner = next((server for server in self._servers.values() if server.port == port), None)
+        return Proxy(url) if owner is None else owner.new_proxy(url)
 
     def put_right(self) -> None:
         """Those that are down or frozen; nobody waits for the others."""
@@ -161,6 +171,12 @@ def rabbitmq_server(shared_servers: SharedServers) -> RabbitServer:
 
 
 @pytest.fixture(scope="session")
+def cassandra_server(shared_servers: SharedServers) -> CassandraServer:
+    """One node of Cassandra 5 with durable settings."""
+    return cast("CassandraServer", shared_servers.start("cassandra_server", "cassandra"))
+
+
+@pytest.fixture(scope="session")
 def s3_server(shared_servers: SharedServers) -> S3Server:
     return cast("S3Server", shared_servers.start("s3_server", "s3"))
 
@@ -202,6 +218,15 @@ def rabbitmq_vhost(shared_servers: SharedServers, rabbitmq_server: RabbitServer)
 
 
 @pytest.fixture
+def cassandra_keyspace(shared_servers: SharedServers, cassandra_server: CassandraServer) -> Iterator[str]:
+    """The URL of a fresh keyspace, `cassandra://HOST:PORT/KEYSPACE?local_dc=…`; dropped afterwards with its tables."""
+    shared_servers.lend(cassandra_server)
+    with cassandra_server.keyspace() as url:
+        yield url
+        put_right(cassandra_server)
+
+
+@pytest.fixture
 def s3_bucket(shared_servers: SharedServers, s3_server: S3Server) -> Iterator[Bucket]:
     """A fresh bucket: its endpoint, name, keys and URL; deleted afterwards with all that is in it."""
     shared_servers.lend(s3_server)
@@ -219,9 +244,8 @@ def smtp_inbox(shared_servers: SharedServers, smtp_server: SmtpServer) -> SmtpSe
 
 
 @pytest.fixture
-def fault_proxy() -> Iterator[Callable[[str], Proxy]]:
+def fault_proxy(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Proxy]]:
     """`fault_proxy(url)` opens a proxy before the server of this URL; all are closed afterwards."""
-    from headrace.testing.rig.proxy import Proxy
-
+    shared = request.config.stash[SHARED]
     with ExitStack() as open_proxies:
-        yield lambda url: open_proxies.enter_context(Proxy(url))
+        yield lambda url: open_proxies.enter_context(shared.new_proxy(url))

@@ -13,6 +13,7 @@ SERVERS = {
     "postgres15": "postgres:Postgres15Server",
     "redis": "redis:RedisServer",
     "rabbitmq": "rabbitmq:RabbitServer",
+    "cassandra": "cassandra:CassandraServer",
     "s3": "s3:S3Server",
     "prometheus": "prometheus:PrometheusServer",
     "smtp": "smtp:SmtpServer",

@@ -1,0 +1,122 @@
+"""Cassandra: conditional writes, kills, silence, and answers that are lost behind a proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cassandra import OperationTimedOut
+from cassandra.cluster import NoHostAvailable, Session
+from cassandra.connection import ConnectionException
+from cassandra_sessions import cassandra_session
+from waiting import until
+
+from headrace.testing.rig import children
+from headrace.testing.rig.cassandra import CassandraServer
+from headrace.testing.rig.cassandra_requests import StatementRefused
+from headrace.testing.rig.proxy import Proxy
+
+SEEN_S_MAX = 60.0
+IMPATIENT_S = 1.0
+ROWS = 50
+TABLE = "CREATE TABLE entry (number int PRIMARY KEY, holder text)"
+TAKE = "INSERT INTO entry (number, holder) VALUES (%s, %s) IF NOT EXISTS"
+
+
+@pytest.fixture
+def session(cassandra_keyspace: str) -> Iterator[Session]:
+    with cassandra_session(cassandra_keyspace) as session:
+        session.execute(TABLE)
+        yield session
+
+
+def taken(session: Session) -> dict[int, str]:
+    return {row.number: row.holder for row in session.execute("SELECT number, holder FROM entry")}
+
+
+def test_a_conditional_write_is_applied_once(session: Session) -> None:
+    assert session.execute(TAKE, (1, "first")).one().applied
+    second = session.execute(TAKE, (1, "second")).one()
+    assert (second.applied, second.holder) == (False, "first")
+    update = "UPDATE entry SET holder = %s WHERE number = 1 IF holder = %s"
+    assert session.execute(update, ("second", "first")).one().applied
+    assert not session.execute(update, ("third", "first")).one().applied
+    assert taken(session) == {1: "second"}
+
+
+def test_keyspaces_do_not_see_each_other(cassandra_server: CassandraServer, session: Session) -> None:
+    with cassandra_server.keyspace() as other, cassandra_session(other) as there:
+        there.execute(TABLE)
+        there.execute(TAKE, (1, "there"))
+        assert taken(session) == {}
+    with pytest.raises(StatementRefused, match="does not exist"):
+        cassandra_server.execute(f"SELECT * FROM {urlsplit(other).path[1:]}.entry")
+
+
+def test_acknowledged_writes_survive_a_kill(
+    cassandra_server: CassandraServer, cassandra_keyspace: str, session: Session
+) -> None:
+    for number in range(ROWS):
+        assert session.execute(TAKE, (number, "before")).one().applied
+    cassandra_server.kill()
+    with pytest.raises((NoHostAvailable, ConnectionException)):
+        session.execute(TAKE, (ROWS, "while it is down"))
+    cassandra_server.start()
+    with cassandra_session(cassandra_keyspace) as again:
+        assert taken(again) == dict.fromkeys(range(ROWS), "before")
+
+
+def test_a_frozen_node_leaves_the_outcome_open(cassandra_server: CassandraServer, session: Session) -> None:
+    cassandra_server.pause()
+    with pytest.raises(OperationTimedOut):
+        session.execute(TAKE, (1, "in the dark"), timeout=IMPATIENT_S)
+    cassandra_server.resume()
+    until(lambda: is_answered(session), "the node answers again", SEEN_S_MAX)
+    # It was in the node's socket all the time.
+    until(lambda: taken(session) == {1: "in the dark"}, lambda: f"{taken(session)}: it was applied", SEEN_S_MAX)
+
+
+def is_answered(session: Session) -> bool:
+    try:
+        session.execute("SELECT release_version FROM system.local")
+    except (NoHostAvailable, OperationTimedOut, ConnectionException):
+        return False
+    return True
+
+
+class TestBehindAProxy:
+    @pytest.fixture
+    def proxy(self, cassandra_keyspace: str, fault_proxy: Callable[[str], Proxy]) -> Proxy:
+        return fault_proxy(cassandra_keyspace)
+
+    @pytest.mark.parametrize(("arrives", "expected"), [(True, {1: "whoever"}), (False, {})])
+    def test_a_conditional_write_without_an_answer_may_or_may_not_have_been_made(
+        self, proxy: Proxy, session: Session, arrives: bool, expected: dict[int, str]
+    ) -> None:
+        with cassandra_session(proxy.url) as through:
+            through.execute("SELECT holder FROM entry")
+            (proxy.cut_reply_to if arrives else proxy.cut_before)(b"IF NOT EXISTS")
+            with pytest.raises((ConnectionException, NoHostAvailable)):
+                through.execute(TAKE, (1, "whoever"))
+        assert proxy.cuts == 1
+        assert taken(session) == expected
+
+    def test_the_node_tells_a_driver_the_address_of_the_proxy(self, proxy: Proxy) -> None:
+        with cassandra_session(proxy.url) as through:
+            through.cluster.refresh_nodes()
+            (host,) = through.cluster.metadata.all_hosts()
+            assert (host.endpoint.address, host.broadcast_rpc_address) == (proxy.host, proxy.host)
+            proxy.black_hole()
+            with pytest.raises(OperationTimedOut):
+                through.execute("SELECT release_version FROM system.local", timeout=IMPATIENT_S)
+            proxy.heal()
+
+
+def test_a_node_listens_on_loopback_only(cassandra_server: CassandraServer, cassandra_keyspace: str) -> None:
+    sockets = {str(link.readlink()) for link in Path(f"/proc/{cassandra_server.pid}/fd").iterdir()}
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    listening = {line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
+    assert listening == {"0100007F"}
+    assert children.memory([cassandra_server.pid]) < 500_000_000
