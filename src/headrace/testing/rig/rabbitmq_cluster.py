@@ -10,11 +10,11 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 from headrace.core.errors import OperatorError
+from headrace.testing.rig.cluster import ServerCluster, all_at_once
 from headrace.testing.rig.rabbitmq import PROGRAM, SYSTEM_PATH, BrokerPlace, RabbitServer
 from headrace.testing.rig.server import READY_S_MAX, Server
 
@@ -47,8 +47,8 @@ class NameServer(Server):
                 raise ConnectionError("this is not our epmd")
 
 
-class RabbitCluster:
-    """The verbs of a server, for all nodes at once; `nodes` has each with its own."""
+class RabbitCluster(ServerCluster[RabbitServer]):
+    """So many nodes and their name server."""
 
     def __init__(self, settings: Mapping[str, str] | None = None, nodes: int = 2) -> None:
         self._names = NameServer()
@@ -60,26 +60,13 @@ class RabbitCluster:
         ]
         self._is_formed = False
 
-    @property
-    def url(self) -> str:
-        return self.nodes[0].url
-
-    @property
-    def urls(self) -> list[str]:
-        return [node.url for node in self.nodes]
-
-    @property
-    def running(self) -> bool:
-        return all(node.running for node in self.nodes)
-
     def start(self) -> Self:
-        """Start the nodes that do not run; returns when all are one cluster."""
         if not self._names.running:
             self._names.start()
         down = [node for node in self.nodes if not node.running]
         if self._is_formed:
             # A node that was not the last to go waits for the others, so they are started together.
-            _all_at_once([node.start for node in down])
+            all_at_once([node.start for node in down])
         else:
             for node in down:
                 node.start()
@@ -88,7 +75,6 @@ class RabbitCluster:
         return self
 
     def wait_ready(self, timeout_s: float = READY_S_MAX) -> None:
-        """Until every node that runs sees all the others that do, and no more."""
         deadline = time.monotonic() + timeout_s
         running = [node for node in self.nodes if node.running]
         for node in running:
@@ -100,48 +86,16 @@ class RabbitCluster:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        _all_at_once([node.stop for node in self.nodes])
+        super().stop()
         self._names.stop()
 
     def kill(self) -> None:
-        """SIGKILL all nodes, as a power cut would."""
-        _all_at_once([node.kill for node in self.nodes])
+        super().kill()
         self._names.kill()
 
-    def restart(self) -> Self:
-        self.stop()
-        return self.start()
-
-    def pause(self) -> None:
-        for node in self.nodes:
-            node.pause()
-
-    def resume(self) -> None:
-        for node in self.nodes:
-            node.resume()
-
     def remove(self) -> None:
-        for server in (*self.nodes, self._names):
-            server.remove()
-
-    def log(self) -> str:
-        return "\n".join(f"{node.node}:\n{node.log()}" for node in self.nodes)
+        super().remove()
+        self._names.remove()
 
     def memory(self) -> int:
-        return sum(server.memory() for server in (*self.nodes, self._names))
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.remove()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-
-def _all_at_once(calls: Sequence[Callable[[], object]]) -> None:
-    with ThreadPoolExecutor(max(1, len(calls))) as threads:
-        for done in [threads.submit(call) for call in calls]:
-            done.result()
+        return super().memory() + self._names.memory()
