@@ -19,7 +19,7 @@ from waiting import until
 from headrace.testing.rig import golang
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
 from headrace.testing.rig.doctor import examine, surroundings
-from headrace.testing.rig.needs import DebianPackage, GoProgram, PythonWheel
+from headrace.testing.rig.needs import DebianPackage, GoProgram, JavaRuntime, MavenClosure, PythonWheel
 
 ROOT = Path(__file__).resolve().parents[2]
 S_MAX = 120.0
@@ -240,8 +240,20 @@ def test_the_doctor_finds_every_part_with_its_version() -> None:
     assert [finding for finding in surroundings() if not finding.fine] == []
 
 
-def test_go_programs_are_pinned_with_checksums_and_shipped(tmp_path: Path) -> None:
-    programs = [need for name in SERVERS for need in needs_of(name) if isinstance(need, GoProgram)]
+def test_the_java_of_the_package_is_found_whatever_java_is_first() -> None:
+    packaged = sorted(Path("/usr/lib/jvm").glob("java-17-openjdk-*/bin/java"))
+    assert JavaRuntime("openjdk-17-jre-headless", "17", "headrace-none").found() == next(iter(packaged), None)
+
+
+def test_programs_are_pinned_with_checksums_and_shipped(tmp_path: Path) -> None:
+    needs = [need for name in SERVERS for need in needs_of(name)]
+    closures = [need for need in needs if isinstance(need, MavenClosure)]
+    assert [need.name for need in closures] == ["cassandra"]
+    for closure in closures:
+        pinned = {jar.coordinates: jar.checksum for jar in closure.jars()}
+        assert f"org.apache.cassandra:cassandra-all:{closure.version}" in pinned
+        assert [jar for jar, checksum in pinned.items() if len(checksum) != 64] == []
+    programs = [need for need in needs if isinstance(need, GoProgram)]
     assert [need.name for need in programs] == ["versitygw"]
     for need in programs:
         assert f"/{need.name} v{need.version} " in (need.module / "go.mod").read_text()
@@ -251,4 +263,4 @@ def test_go_programs_are_pinned_with_checksums_and_shipped(tmp_path: Path) -> No
     (wheel,) = tmp_path.glob("*.whl")
     shipped = set(zipfile.ZipFile(wheel).namelist())
     assert {f"headrace/testing/rig/go/{name}" for name in ("versitygw/go.mod", "versitygw/go.sum")} <= shipped
-    assert "headrace/testing/rig/go/toolchain.txt" in shipped
+    assert {"headrace/testing/rig/go/toolchain.txt", "headrace/testing/rig/jars/cassandra.txt"} <= shipped

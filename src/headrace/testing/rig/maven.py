@@ -55,7 +55,11 @@ def _fill(need: MavenClosure, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=WORKSHOP, dir=places.cache()) as place:
         workshop = Path(place)
         (workshop / "pom.xml").write_text(_project(need.jars(), folder))
-        command = (str(MAVEN.path()), *OPTIONS, f"-Dmaven.repo.local={workshop}/repository", f"{PLUGIN}:copy")
+        # Unlike an argument it gives way to MAVEN_OPTS: whoever has named a repository of their own there keeps it.
+        options = workshop / ".mvn" / "jvm.config"
+        options.parent.mkdir()
+        options.write_text(f"-Dmaven.repo.local={workshop}/repository\n")
+        command = (str(MAVEN.path()), *OPTIONS, f"{PLUGIN}:copy")
         try:
             children.run(Launch(command, os.environ, workshop, death=SIGKILL), FETCH_S_MAX)
         except OperatorError as error:
