@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from cassandra import OperationTimedOut
+from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import NoHostAvailable, Session
 from cassandra.connection import ConnectionException
+from cassandra.query import SimpleStatement
 from cassandra_sessions import cassandra_session
 from waiting import until
 
 from headrace.testing.rig import children
 from headrace.testing.rig.cassandra import CassandraServer
+from headrace.testing.rig.cassandra_cluster import CassandraCluster
 from headrace.testing.rig.cassandra_requests import StatementRefused
 from headrace.testing.rig.proxy import Proxy
 
@@ -22,6 +26,7 @@ SEEN_S_MAX = 60.0
 IMPATIENT_S = 1.0
 ROWS = 50
 TABLE = "CREATE TABLE entry (number int PRIMARY KEY, holder text)"
+OWN_READ = SimpleStatement("SELECT release_version FROM system.local")
 TAKE = "INSERT INTO entry (number, holder) VALUES (%s, %s) IF NOT EXISTS"
 
 
@@ -78,10 +83,10 @@ def test_a_frozen_node_leaves_the_outcome_open(cassandra_server: CassandraServer
     until(lambda: taken(session) == {1: "in the dark"}, lambda: f"{taken(session)}: it was applied", SEEN_S_MAX)
 
 
-def is_answered(session: Session) -> bool:
+def is_answered(session: Session, statement: SimpleStatement = OWN_READ) -> bool:
     try:
-        session.execute("SELECT release_version FROM system.local")
-    except (NoHostAvailable, OperationTimedOut, ConnectionException):
+        session.execute(statement)
+    except (NoHostAvailable, OperationTimedOut, ConnectionException, RequestExecutionException):
         return False
     return True
 
@@ -110,7 +115,7 @@ class TestBehindAProxy:
             assert (host.endpoint.address, host.broadcast_rpc_address) == (proxy.host, proxy.host)
             proxy.black_hole()
             with pytest.raises(OperationTimedOut):
-                through.execute("SELECT release_version FROM system.local", timeout=IMPATIENT_S)
+                through.execute(OWN_READ, timeout=IMPATIENT_S)
             proxy.heal()
 
 
@@ -120,3 +125,54 @@ def test_a_node_listens_on_loopback_only(cassandra_server: CassandraServer, cass
     listening = {line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
     assert listening == {"0100007F"}
     assert children.memory([cassandra_server.pid]) < 500_000_000
+
+
+class TestByCommands:
+    @pytest.fixture
+    def rig(self, headrace_command: Callable[..., subprocess.CompletedProcess[str]]) -> Iterator[Callable[..., str]]:
+        def run(*words: str) -> str:
+            done = headrace_command("rig", *words, HEADRACE_RIG=f"cassandra-{os.getpid()}")
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        yield run
+        run("down")
+
+    def test_a_node_is_started_reached_and_broken(self, rig: Callable[..., str]) -> None:
+        variables = dict(line.split("=", 1) for line in rig("up", "cassandra", "--env").split())
+        url = variables["CASSANDRA_URL"].strip("'")
+        place = urlsplit(url)
+        assert (variables["CASSANDRA_CONTACT_POINT"], variables["CASSANDRA_PORT"], variables["CASS_LOCAL_DC"]) == (
+            place.hostname,
+            str(place.port),
+            "datacenter1",
+        )
+        with cassandra_session(url) as session:
+            assert session.execute(OWN_READ).one()[0].startswith("5.0.")
+            rig("break", "cassandra", "cut-reply", "release_version")
+            with pytest.raises((ConnectionException, NoHostAvailable)):
+                session.execute(OWN_READ)
+
+
+def test_a_cluster_goes_on_without_a_node_and_takes_it_back() -> None:
+    with CassandraCluster(proxied=True) as cluster, cluster.keyspace() as url:
+        entrance = cluster.proxies[0].url.replace("?", f"{urlsplit(url).path}?")
+        with cassandra_session(entrance) as session:
+            known = {host.endpoint.address for host in session.cluster.metadata.all_hosts()}
+            assert known == {proxy.host for proxy in cluster.proxies}, "it does not walk around them"
+            session.execute(TABLE)
+            assert session.execute(TAKE, (0, "three")).one().applied
+
+            cluster.nodes[2].kill()
+            assert all(session.execute(TAKE, (number, "two")).one().applied for number in range(1, ROWS))
+            cluster.nodes[1].pause()
+            with pytest.raises((OperationTimedOut, NoHostAvailable)):
+                session.execute(TAKE, (ROWS, "one is no majority"), timeout=IMPATIENT_S)
+            cluster.nodes[1].resume()
+
+            cluster.start()
+            everywhere = SimpleStatement("SELECT number FROM entry", consistency_level=ConsistencyLevel.ALL)
+            until(lambda: is_answered(session, everywhere), "all three answer", SEEN_S_MAX)
+            found = {row.number for row in session.execute(everywhere)}
+            assert found - {ROWS} == set(range(ROWS))
+        assert all(proxy.connections for proxy in cluster.proxies)

@@ -31,6 +31,8 @@ from headrace.testing.rig.redis import RedisServer
 from headrace.testing.rig.server import STOP_S_MAX, Server
 
 READY_S_MAX = 30.0
+# A Java machine of its own, on cores that all the others start on.
+CASSANDRA_READY_S_MAX = 90.0
 SILENCE_S = 0.4
 ORPHAN_S_MAX = 20.0
 MEMORY_MAX = 1_000_000_000
@@ -102,7 +104,7 @@ def test_every_server_of_the_catalogue_is_walked_through() -> None:
 async def test_a_server_is_started_frozen_killed_and_stopped(name: str, each: dict[str, Started]) -> None:
     server, ready_s = each[name].server, each[name].ready_s
     url, port, home, members = server.url, server.port, server.home, members_of(server)
-    assert 0 < ready_s < READY_S_MAX, f"ready after {ready_s:.1f} s"
+    assert 0 < ready_s < (CASSANDRA_READY_S_MAX if name == "cassandra" else READY_S_MAX), f"ready after {ready_s:.1f} s"
     await answers(server, "though the thread that started it has ended")
     with pytest.raises(CallerError, match="runs already"):
         server.start()

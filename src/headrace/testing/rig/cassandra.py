@@ -38,6 +38,7 @@ SMALL = {
     "cluster_name": "rig",
     "num_tokens": "1",
     "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+    "auto_bootstrap": "false",
     "endpoint_snitch": "SimpleSnitch",
     "dynamic_snitch": "false",
     "commitlog_sync": "batch",
@@ -83,6 +84,7 @@ JVM = (
     "-Djdk.attach.allowAttachSelf=true",
     "-Dcassandra-foreground=yes",
     "-Dcassandra.superuser_setup_delay_ms=0",
+    "-Dcassandra.consistent.rangemovement=false",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     "-Dcassandra.shutdown_announce_in_ms=0",
 )
@@ -112,9 +114,8 @@ class NodePlace:
     token: int = 0
     # How long it waits for the others to be heard of: a node alone has nobody to wait for.
     ring_delay_ms: int = 0
-    # All nodes of a cluster use the same ports. None: ports of its own.
-    client_port: int | None = None
-    storage_port: int | None = None
+    # For clients and for other nodes; all nodes of a cluster use the same. None: ports of its own.
+    ports: tuple[int, int] | None = None
 
 
 class CassandraServer(Server):
@@ -127,8 +128,8 @@ class CassandraServer(Server):
     def __init__(self, settings: Mapping[str, str] | None = None, place: NodePlace | None = None) -> None:
         super().__init__(settings)
         self.place = place or NodePlace()
-        self.port = self.place.client_port or self.port
-        self._storage_port = self.place.storage_port or self.reserve_port()
+        self.port, self._storage_port = self.place.ports or (self.port, self.reserve_port())
+        # Written down because the default might be in use; nothing listens there without encryption.
         self._idle_port = self.reserve_port()
 
     @property
