@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from waiting import until
 
+from headrace.testing.rig.needs import MavenClosure
+
 S_MAX = 300.0
 RIGHT, OTHER = b"the jar that was pinned", b"another jar under its name"
 GET = """
@@ -38,6 +40,7 @@ class JarRuns:
             f"# One jar.\nexample.invalid:words:1.0:linux {hashlib.sha256(RIGHT).hexdigest()}\n", "utf-8"
         )
         self.cache.mkdir()
+        self.folder = MavenClosure("words", "1.0", self._pins).folder
 
     def publish(self, jar: bytes) -> None:
         place = self._repository / "example" / "invalid" / "words" / "1.0" / "words-1.0-linux.jar"
@@ -60,7 +63,7 @@ class JarRuns:
 
     @property
     def jar(self) -> Path:
-        return self.cache / "words-1.0" / "words-1.0-linux.jar"
+        return self.cache / self.folder / "words-1.0-linux.jar"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,7 @@ def test_a_jar_is_kept_only_as_it_was_pinned(runs: JarRuns) -> None:
 
     runs.publish(RIGHT)
     assert runs.get().endswith("\n1\n")
-    assert (runs.folders(), runs.jar.read_bytes()) == (["words-1.0"], RIGHT)
+    assert (runs.folders(), runs.jar.read_bytes()) == ([runs.folder], RIGHT)
     assert runs.get() == "0\n"
 
 
@@ -91,4 +94,4 @@ def test_a_damaged_jar_is_fetched_again_once_also_after_a_killed_run(runs: JarRu
     said = [run.communicate(timeout=S_MAX)[0] for run in both]
     assert [text.splitlines()[-1] for text in said] == ["1", "1"]
     assert sum(text.count("words 1.0: fetched in") for text in said) == 1
-    assert (runs.folders(), runs.jar.read_bytes()) == (["words-1.0"], RIGHT)
+    assert (runs.folders(), runs.jar.read_bytes()) == ([runs.folder], RIGHT)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.testing.rig import ports
+from headrace.testing.rig.proxy import Proxy
 
 # Another run that has only these two to pick from.
 OTHER_RUN = """
@@ -43,6 +44,13 @@ def test_another_run_picks_no_port_that_is_held(neighbours: tuple[int, int]) -> 
     assert "no free port" in picked_by_another_run(lower).stderr
     ports.give_back(upper)
     assert picked_by_another_run(lower).stdout == f"{upper}\n"
+
+
+def test_a_proxy_at_the_port_of_its_server_does_not_give_it_away(neighbours: tuple[int, int]) -> None:
+    lower, upper = neighbours
+    with Proxy(f"tcp://127.0.0.1:{upper}", ("127.0.2.1", upper)) as proxy:
+        assert proxy.url == f"tcp://127.0.2.1:{upper}"
+    assert "no free port" in picked_by_another_run(lower).stderr
 
 
 def test_two_of_one_run_differ() -> None:

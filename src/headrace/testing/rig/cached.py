@@ -14,9 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.testing.rig import places
+from headrace.testing.rig.needs import COMPLETE
 from headrace.testing.rig.turns import turn
-
-COUNT = "complete"
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
@@ -32,7 +31,7 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
         try:
             fresh.chmod(0o755)
             fill(fresh)
-            (fresh / COUNT).write_text(census(fresh))
+            (fresh / COMPLETE).write_text(census(fresh))
             fresh.rename(target)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -42,7 +41,10 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
 def census(folder: Path) -> str:
     """How many files there are and how many bytes they have."""
     sizes = [
-        (Path(parent) / file).lstat().st_size for parent, _, files in os.walk(folder) for file in files if file != COUNT
+        (Path(parent) / file).lstat().st_size
+        for parent, _, files in os.walk(folder)
+        for file in files
+        if file != COMPLETE
     ]
     return f"{len(sizes)} files, {sum(sizes)} bytes\n"
 
@@ -55,7 +57,7 @@ def keep_digest(folder: Path, file: str) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    told = folder / COUNT
+    told = folder / COMPLETE
     return told.exists() and told.read_text() == census(folder)
 
 

@@ -25,6 +25,8 @@ from headrace.testing.rig import places
 # A user's PATH often lacks the directories of daemons.
 FURTHER = ("/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 TELL_S_MAX = 20.0
+# Written last into a directory of the cache.
+COMPLETE = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +240,12 @@ class MavenClosure(CachedFile):
     pins: Path | None = None
 
     def jars(self) -> tuple[Jar, ...]:
-        lines = (self.pins or Path(__file__).parent / "jars" / f"{self.name}.txt").read_text().splitlines()
-        return tuple(Jar(*line.split()) for line in lines if not line.startswith("#"))
+        return tuple(Jar(*line.split()) for line in self._pinned().splitlines() if not line.startswith("#"))
+
+    @property
+    def folder(self) -> str:
+        """Other pins are another directory, whatever their version."""
+        return f"{self.name}-{self.version}-{hashlib.sha256(self._pinned().encode()).hexdigest()[:8]}"
 
     def places(self) -> Iterator[Path]:
         place = places.cache() / self.folder
@@ -247,7 +253,16 @@ class MavenClosure(CachedFile):
             yield place
 
     def version_at(self, place: Path) -> str:
-        return self.version if all(jar.is_whole(place) for jar in self.jars()) else "damaged"
+        """Its version if it is whole. All were read when it was made: from then on those that were touched since."""
+        try:
+            made_ns = (place / COMPLETE).stat().st_ctime_ns
+            touched = [jar for jar in self.jars() if (place / jar.file).stat().st_ctime_ns > made_ns]
+        except OSError:
+            return "damaged"
+        return self.version if all(jar.is_whole(place) for jar in touched) else "damaged"
+
+    def _pinned(self) -> str:
+        return (self.pins or Path(__file__).parent / "jars" / f"{self.name}.txt").read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +273,14 @@ class JavaRuntime(DebianPackage):
         # Not `super()`: a dataclass with slots is another class than the one that was written.
         yield from DebianPackage.places(self)
         yield from sorted(Path("/usr/lib/jvm").glob(f"java-{self.version}-openjdk-*/bin/java"))
+
+    def version_at(self, place: Path) -> str:
+        """As its `release` file says, which every Java has beside its programs: asking would start it."""
+        try:
+            lines = (place.resolve().parent.parent / "release").read_text().splitlines()
+        except OSError:
+            return ""
+        return next((line.split('"')[1] for line in lines if line.startswith('JAVA_VERSION="')), "")
 
 
 def install_line(packages: list[str]) -> str:
