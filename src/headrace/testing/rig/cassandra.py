@@ -38,7 +38,6 @@ SMALL = {
     "cluster_name": "rig",
     "num_tokens": "1",
     "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
-    "auto_bootstrap": "false",
     "endpoint_snitch": "SimpleSnitch",
     "dynamic_snitch": "false",
     "commitlog_sync": "batch",
@@ -56,11 +55,9 @@ SMALL = {
     "concurrent_compactors": "1",
     "disk_optimization_strategy": "ssd",
     "auto_snapshot": "false",
-    # A busy machine of two cores is slower than Cassandra's defaults allow for.
-    "read_request_timeout": "10s",
-    "write_request_timeout": "10s",
+    # A busy machine of two cores is slower than Cassandra's defaults of two seconds allow for.
+    "write_request_timeout": "5s",
     "cas_contention_timeout": "5s",
-    "request_timeout": "10s",
 }
 LOGBACK = """<configuration>
 <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
@@ -84,7 +81,8 @@ JVM = (
     "-Djdk.attach.allowAttachSelf=true",
     "-Dcassandra-foreground=yes",
     "-Dcassandra.superuser_setup_delay_ms=0",
-    "-Dcassandra.consistent.rangemovement=false",
+    # Every node knows its share of the ring from the beginning: there is nothing to wait for.
+    "-Dcassandra.ring_delay_ms=0",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     "-Dcassandra.shutdown_announce_in_ms=0",
 )
@@ -112,8 +110,6 @@ class NodePlace:
     told: str = "127.0.2.1"
     seeds: tuple[str, ...] = ("127.0.0.1",)
     token: int = 0
-    # How long it waits for the others to be heard of: a node alone has nobody to wait for.
-    ring_delay_ms: int = 0
     # For clients and for other nodes; all nodes of a cluster use the same. None: ports of its own.
     ports: tuple[int, int] | None = None
 
@@ -168,7 +164,6 @@ class CassandraServer(Server):
             f"-Djna.tmpdir={self.home}",
             f"-Dcassandra.config=file://{self.home}/cassandra.yaml",
             f"-Dcassandra.storagedir={self.home}/data",
-            f"-Dcassandra.ring_delay_ms={self.place.ring_delay_ms}",
             f"-Dlogback.configurationFile={self.home}/logback.xml",
             *(f"--add-opens={module}=ALL-UNNAMED" for module in OPENED.split()),
             *(f"--add-exports={module}=ALL-UNNAMED" for module in EXPORTED.split()),

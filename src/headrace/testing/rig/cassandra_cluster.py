@@ -23,8 +23,6 @@ from headrace.testing.rig.proxy import Proxy
 COUNT = 3
 FROM_ALL = "SELECT keyspace_name FROM system_distributed.view_build_status WHERE keyspace_name = '' AND view_name = ''"
 RING = 2**64
-# Who starts at the same time as the others must hear of them before it takes its place.
-RING_DELAY_MS = 2_000
 
 
 class CassandraCluster(ServerCluster[CassandraServer]):
@@ -41,7 +39,6 @@ class CassandraCluster(ServerCluster[CassandraServer]):
                     told=address.replace("127.0.0.", "127.0.2.") if proxied else address,
                     seeds=tuple(addresses),
                     token=RING * number // COUNT - RING // 2,
-                    ring_delay_ms=RING_DELAY_MS,
                     ports=self._ports,
                 ),
             )
