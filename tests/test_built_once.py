@@ -23,7 +23,7 @@ READS_ENVIRONMENT = {
     "apps/silver/src/headrace_silver/commands/opened_stores.py",
 }
 # Whether the same call may be right later is `HeadraceError.heals`: who lists these, drifts.
-HEALING = {"Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
+HEALING = {"ClockSkewed", "Unreachable", "StoreFull", "TryAgain", "Unknown", "Busy", "OperatorError"}
 
 
 def lists_of_errors(tree: ast.AST) -> Iterator[int]:

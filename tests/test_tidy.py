@@ -71,7 +71,9 @@ TEXT_FILES = [
         "run",
         "test",
         ".ci/*",
+        "src/**/*.cql",
         "src/**/*.sql",
+        "apps/**/*.cql",
         "apps/**/*.sql",
         "apps/*/*.toml",
     )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headrace.runtime.yard import WorkerOptions as WorkerOptions
     from headrace.wiring import bus as bus
     from headrace.wiring import connect as connect
+    from headrace.wiring import leases as leases
     from headrace.wiring import sink as sink
     from headrace.wiring import submit_in as submit_in
     from headrace.wiring import submit_many_in as submit_many_in
@@ -56,6 +57,7 @@ _HOMES = {
     "connect": "headrace.wiring",
     "sink": "headrace.wiring",
     "bus": "headrace.wiring",
+    "leases": "headrace.wiring",
     "submit_in": "headrace.wiring",
     "submit_many_in": "headrace.wiring",
     "Engine": "headrace.runtime.engine",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from headrace.core.errors import Busy as Busy
 from headrace.core.errors import CallerError as CallerError
 from headrace.core.errors import ClaimLost as ClaimLost
+from headrace.core.errors import ClockSkewed as ClockSkewed
 from headrace.core.errors import Conflict as Conflict
 from headrace.core.errors import HandlersHang as HandlersHang
 from headrace.core.errors import HeadraceError as HeadraceError
@@ -46,6 +47,7 @@ __all__ = [
     "UnsafeStore",
     "StoreFull",
     "StoreReplaced",
+    "ClockSkewed",
     "PortTaken",
     "HandlersHang",
     "MissingExtra",

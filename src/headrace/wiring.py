@@ -22,6 +22,7 @@ from headrace.core.redaction import redacted
 from headrace.core.schema_versions import SchemaVersions
 from headrace.core.table_statements import TableStatement
 from headrace.ports.bus import QueueBus
+from headrace.ports.leases import Leases
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
 from headrace.runtime.engine import Engine
@@ -187,6 +188,26 @@ async def bus(
         yield opened
     finally:
         await opened.close()
+
+
+@asynccontextmanager
+async def leases(url: str) -> AsyncIterator[Leases]:
+    """Open the leases of a store or of a Cassandra keyspace, and close it at the end: named resources with one holder
+    each, and fences that only rise.
+
+    `cassandra://host:9042/keyspace?local_dc=datacenter1`, or the URL of a store.
+    """
+    if url.startswith("cassandra:"):
+        from headrace.adapters.cassandra.tables import CassandraTables
+
+        async with CassandraTables.open(url) as opened:
+            yield opened.leases
+        return
+    store = await open_store(url)
+    try:
+        yield store.leases
+    finally:
+        await store.close()
 
 
 def submit_in(

@@ -26,6 +26,7 @@ def test_an_outage_heals_and_a_mistake_does_not() -> None:
     assert {name for name, kind in KINDS.items() if kind.heals} == {
         "Unreachable",
         "StoreFull",
+        "ClockSkewed",
         "TryAgain",
         "Unknown",
         "Busy",

@@ -16,6 +16,7 @@ HeadraceError
 │   ├── UnsafeStore          the store would lose data where it is, or as it is opened
 │   │   └── StoreReplaced        the open file was deleted or replaced
 │   ├── StoreFull *          no room: nothing was acknowledged
+│   ├── ClockSkewed *        this machine's clock is too far from the store's
 │   ├── PortTaken            an address that cannot be listened on
 │   ├── HandlersHang         too many handlers that do not end
 │   └── MissingExtra         a part that is not installed
@@ -113,6 +114,12 @@ class StoreReplaced(UnsafeStore):
 
 class StoreFull(OperatorError):
     """There is no room; nothing was acknowledged."""
+
+    heals = True
+
+
+class ClockSkewed(OperatorError):
+    """This machine's clock differs too much from that of a store that judges by its clients' clocks."""
 
     heals = True
 

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from headrace.core.jobs import WorkerView as WorkerView
     from headrace.core.leases import Lease as Lease
     from headrace.core.leases import Leased as Leased
+    from headrace.core.leases import LeaseOperation as LeaseOperation
+    from headrace.core.leases import LeaseOutcome as LeaseOutcome
+    from headrace.core.leases import LeaseVerb as LeaseVerb
     from headrace.core.ledgers import Account as Account
     from headrace.core.ledgers import AccountTally as AccountTally
     from headrace.core.ledgers import Entry as Entry
@@ -100,6 +103,7 @@ if TYPE_CHECKING:
     from headrace.ports.bus import BusOperations as BusOperations
     from headrace.ports.bus import QueueBus as QueueBus
     from headrace.ports.inspector import Inspector as Inspector
+    from headrace.ports.leases import LeaseFeatures as LeaseFeatures
     from headrace.ports.leases import Leases as Leases
     from headrace.ports.ledger import Ledger as Ledger
     from headrace.ports.operations import Operations as Operations
@@ -131,7 +135,7 @@ _NAMES = {
     "headrace.ports.blocking_tables": ("BlockingTables",),
     "headrace.ports.bus": ("Bus", "BusFeatures", "BusOperations", "QueueBus"),
     "headrace.ports.inspector": ("Inspector",),
-    "headrace.ports.leases": ("Leases",),
+    "headrace.ports.leases": ("Leases", "LeaseFeatures"),
     "headrace.ports.ledger": ("Ledger",),
     "headrace.ports.operations": ("Operations",),
     "headrace.ports.outbox": ("Inbox", "Outbox"),
@@ -184,7 +188,7 @@ _NAMES = {
         "Submitted",
         "WorkerView",
     ),
-    "headrace.core.leases": ("Lease", "Leased"),
+    "headrace.core.leases": ("Lease", "Leased", "LeaseOperation", "LeaseOutcome", "LeaseVerb"),
     "headrace.core.ledgers": ("Account", "AccountTally", "Entry", "Expect", "Posted", "Seal", "Settle"),
     "headrace.core.parcels": ("Parcel",),
     "headrace.core.schedules": (

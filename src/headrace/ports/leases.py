@@ -6,9 +6,29 @@ is judged by the store's one clock. Every call may be repeated as it is after a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.core.leases import Lease, Leased
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFeatures:
+    """What differs where a foreign contract decides; the contract suite leaves out the tests that need it.
+
+    `remembers_released`: a released resource keeps its row with fence and epoch, so that it can be looked at and taken
+    over, and letting go twice is True. `mints_by_clock`: a fence is at least the wall clock in microseconds; otherwise
+    they start at 1. `counts_epochs`: an epoch counts the grants after the first. `spares_expired`: `acquire` leaves
+    what has expired to `takeover`. `fixes_fences`: whoever is refused sees the holder's final fence; otherwise it may
+    rise until the grant is reported. `keeps_time`: expiry is judged by the store's clock; otherwise by the caller's.
+    """
+
+    remembers_released: bool = True
+    mints_by_clock: bool = True
+    counts_epochs: bool = True
+    spares_expired: bool = True
+    fixes_fences: bool = True
+    keeps_time: bool = True
 
 
 class Leases(Protocol):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headrace.services.leadership import NamedLease as NamedLease
     from headrace.services.leadership import Term as Term
     from headrace.services.leadership import leader as leader
+    from headrace.services.locks import LockClient as LockClient
+    from headrace.services.locks import LockResult as LockResult
     from headrace.services.log_lines import log_to_stderr as log_to_stderr
     from headrace.services.service import Asked as Asked
     from headrace.services.service import Part as Part
@@ -46,6 +48,7 @@ _NAMES = {
     "services.frame": ("Frame", "Talk"),
     "services.settings": ("Sources", "read", "setting", "table", "whole_environment"),
     "services.leadership": ("NamedLease", "Term", "leader"),
+    "services.locks": ("LockClient", "LockResult"),
     "services.causes": ("bare_errors",),
     "services.signals": ("Stopped", "patiently", "rest", "stopping"),
     "services.stop": ("Stop",),

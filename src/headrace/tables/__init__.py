@@ -3,6 +3,7 @@
     shop = headrace.tables.Statements("shop")
     async with headrace.connect(url, tables=shop) as engine, engine.transaction() as tx: ...
 
+On Cassandra `CassandraTables` has the statements of a package and the leases of a keyspace, which `apply_schema` makes.
 `RequestKeys` keeps requests with an Idempotency-Key there. For code that blocks, and for databases that are no stores,
 `PostgresBlockingTables` and `SqliteBlockingTables` run the same statements on one connection of their own. Names are
 loaded when they are first used.
@@ -14,6 +15,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.adapters.cassandra.options import CassandraOptions as CassandraOptions
+    from headrace.adapters.cassandra.schema import KeyspacePart as KeyspacePart
+    from headrace.adapters.cassandra.schema import Replication as Replication
+    from headrace.adapters.cassandra.schema import Strategy as Strategy
+    from headrace.adapters.cassandra.schema import apply_schema as apply_schema
+    from headrace.adapters.cassandra.tables import CassandraTables as CassandraTables
     from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables as PostgresBlockingTables
     from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables as SqliteBlockingTables
     from headrace.core.sqlite_values import time_text as time_text
@@ -31,6 +38,9 @@ _NAMES = {
     "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
     "headrace.core.table_statements": ("Row",),
     "headrace.core.sqlite_values": ("time_text",),
+    "headrace.adapters.cassandra.options": ("CassandraOptions",),
+    "headrace.adapters.cassandra.schema": ("KeyspacePart", "Replication", "Strategy", "apply_schema"),
+    "headrace.adapters.cassandra.tables": ("CassandraTables",),
     "headrace.adapters.postgres.blocking_tables": ("PostgresBlockingTables",),
     "headrace.adapters.sqlite.blocking_tables": ("SqliteBlockingTables",),
     "headrace.tables.request_keys": ("RequestKeys", "REQUEST_KEYS"),

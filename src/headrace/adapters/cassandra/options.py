@@ -1,0 +1,135 @@
+"""How a keyspace is reached, and which consistency each kind of operation has: one table of settings.
+
+A conditional write commits at the `write` level of its operation and is decided at the keyspace's serial level. A read
+of the operation `lock` is a serial read: it finishes or supersedes what an earlier write left half done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from headrace.core.errors import CallerError
+from headrace.core.redaction import redacted
+
+FORM = "cassandra://user:password@host1,host2:9042/keyspace?local_dc=datacenter1"
+PORT = 9042
+# Identifiers cannot be bound as values; what is written into a statement is one of these.
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,47}")
+
+
+class Serial(StrEnum):
+    """The two kinds of serial consistency. Two clients that use different ones do not exclude each other."""
+
+    LOCAL = "LOCAL_SERIAL"
+    GLOBAL = "SERIAL"
+
+
+class Level(StrEnum):
+    """The regular consistency levels that make sense here."""
+
+    ONE = "ONE"
+    LOCAL_ONE = "LOCAL_ONE"
+    QUORUM = "QUORUM"
+    LOCAL_QUORUM = "LOCAL_QUORUM"
+    EACH_QUORUM = "EACH_QUORUM"
+    ALL = "ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels of one kind of operation. `read` None: the keyspace's serial level."""
+
+    read: Level | None
+    write: Level
+
+
+LOCK, QUEUE, HISTORY, SETTINGS = "lock", "queue", "history", "settings"
+CONSISTENCY: Mapping[str, Levels] = {
+    LOCK: Levels(None, Level.LOCAL_QUORUM),
+    QUEUE: Levels(Level.LOCAL_QUORUM, Level.LOCAL_QUORUM),
+    HISTORY: Levels(Level.LOCAL_QUORUM, Level.LOCAL_QUORUM),
+    # Written once, when a keyspace is made.
+    SETTINGS: Levels(Level.LOCAL_QUORUM, Level.QUORUM),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CassandraOptions:
+    """Where the keyspace is and how it is used. `block_size` tokens of a lock are drawn at a time; `timeout_s` is what
+    a statement may take; `in_flight_max` statements are sent ahead of their answers."""
+
+    keyspace: str
+    hosts: tuple[str, ...] = ("127.0.0.1",)
+    port: int = PORT
+    local_dc: str = "datacenter1"
+    username: str = ""
+    password: str = field(default="", repr=False)
+    serial: Serial = Serial.LOCAL
+    block_size: int = 100
+    timeout_s: float = 5.0
+    in_flight_max: int = 512
+    consistency: Mapping[str, Levels] = field(default_factory=lambda: CONSISTENCY)
+
+    def __post_init__(self) -> None:
+        identifier(self.keyspace)
+        if self.block_size < 1:
+            raise CallerError("block_size is at least 1")
+        if self.timeout_s <= 0 or self.in_flight_max < 1:
+            raise CallerError("timeout_s and in_flight_max are above 0")
+
+    @classmethod
+    def of(cls, url: str) -> CassandraOptions:
+        """Understand a URL, or say how one looks."""
+        try:
+            parts = urlsplit(url)
+            user, _, place = parts.netloc.rpartition("@")
+            hosts, _, port = place.partition(":")
+            name, _, password = user.partition(":")
+            asked = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+            if parts.scheme != "cassandra" or not all(hosts.split(",")):
+                raise ValueError("it names no host of a Cassandra")
+            return cls(
+                parts.path.removeprefix("/"),
+                tuple(hosts.split(",")),
+                int(port or PORT),
+                username=unquote(name),
+                password=unquote(password),
+                **_settings(asked),
+            )
+        except ValueError as error:
+            raise CallerError(f"{redacted(url)} is not the URL of a keyspace: {error}", f"write {FORM}") from None
+
+
+def identifier(name: str) -> str:
+    """The name of a keyspace, as it may be written into a statement."""
+    if not _IDENTIFIER.fullmatch(name):
+        raise CallerError(f"{name!r} is no name of a keyspace", "lower-case letters, digits and _, at most 48")
+    return name
+
+
+def _settings(asked: dict[str, str]) -> dict[str, Any]:
+    """The options of a URL by their names; `read.history=ONE` changes one cell of the table of consistencies."""
+    taken: dict[str, Any] = {}
+    table = dict(CONSISTENCY)
+    readers: dict[str, Callable[[str], Any]] = {
+        "local_dc": str,
+        "serial": Serial,
+        "block_size": int,
+        "timeout_s": float,
+        "in_flight_max": int,
+    }
+    for name, value in asked.items():
+        way, _, operation = name.partition(".")
+        if name in readers:
+            taken[name] = readers[name](value)
+        elif way in ("read", "write") and operation in table and (way, operation) != ("read", LOCK):
+            was = table[operation]
+            table[operation] = Levels(Level(value), was.write) if way == "read" else Levels(was.read, Level(value))
+        else:
+            raise ValueError(f"there is no option {name}")
+    return {**taken, "consistency": table}

@@ -1,0 +1,250 @@
+"""The one bridge between `cassandra-driver` and asyncio.
+
+The driver sends on its own network thread and answers there by callback; an answer crosses to the event loop once, by
+`call_soon_threadsafe`, and no statement has a thread of its own. Only connecting, preparing, making tables and closing
+block, and do so in a thread. Nothing is retried here: the driver's retry of a conditional write would hide who won.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cassandra import ConsistencyLevel
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, ResponseFuture
+from cassandra.policies import (
+    DCAwareRoundRobinPolicy,
+    ExponentialReconnectionPolicy,
+    FallthroughRetryPolicy,
+    TokenAwarePolicy,
+)
+from cassandra.query import PreparedStatement
+
+from headrace.adapters.cassandra.failures import connect_failure, failure
+from headrace.adapters.cassandra.options import SETTINGS, CassandraOptions, Serial
+from headrace.adapters.cassandra.statements import CqlStatement
+from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
+
+# A node that comes back is used within seconds, and one that stays away costs next to nothing.
+RECONNECT_S_MIN, RECONNECT_S_MAX = 0.25, 5.0
+HEARTBEAT_S = 5.0
+ROWS_MAX = 100_000
+"""What one call may bring into memory; who wants more asks for it in pieces."""
+
+CqlRow = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CqlRows:
+    """The rows of an answer and the names of their columns; moments are aware, in UTC."""
+
+    columns: Sequence[str] = ()
+    rows: Sequence[CqlRow] = ()
+
+    @property
+    def applied(self) -> bool:
+        """Whether a conditional write was applied."""
+        return bool(self.rows) and self.rows[0][0] is True
+
+    def first(self) -> dict[str, Any] | None:
+        """The first row by column."""
+        return dict(zip(self.columns, self.rows[0], strict=True)) if self.rows else None
+
+
+class CassandraSession:
+    """Prepared statements by name on one keyspace, awaited."""
+
+    def __init__(self, options: CassandraOptions, cluster: Any, driver: Any) -> None:
+        self.options, self._cluster, self._driver = options, cluster, driver
+        self._statements: dict[str, CqlStatement] = {}
+        self._prepared: dict[str, PreparedStatement] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._room = asyncio.Semaphore(options.in_flight_max)
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, options: CassandraOptions, *, keyspace: bool = True) -> CassandraSession:
+        """Connect. Without `keyspace` the session is in none: for those who make it."""
+        cluster = _cluster(options)
+        where = f"{','.join(options.hosts)}:{options.port}"
+        try:
+            driver = await asyncio.to_thread(_connect, cluster, options.keyspace if keyspace else "")
+        except Exception as error:  # the driver raises its own errors, those of sockets and plain ones
+            known = sorted({str(host.datacenter) for host in cluster.metadata.all_hosts() if host.datacenter})
+            await asyncio.to_thread(cluster.shutdown)
+            if known and options.local_dc not in known:
+                message = f"{where} has no data centre {options.local_dc}, only {', '.join(known)}"
+                raise OperatorError(message, f"write local_dc={known[0]}") from error
+            raise connect_failure(error, where) from error
+        return cls(options, cluster, driver)
+
+    async def prepare(self, statements: Mapping[str, CqlStatement]) -> None:
+        """Let these be run by name. `SchemaMismatch`: a table of theirs is missing."""
+        for name in statements.keys() & self._statements.keys():
+            if statements[name] != self._statements[name]:
+                raise CallerError(f"there are two statements called {name}")
+        fresh = [each for name, each in statements.items() if name not in self._statements]
+        self._check_open()
+        await asyncio.to_thread(self._prepare, fresh)
+        self._statements.update({each.name: each for each in fresh})
+
+    async def run(self, name: str, values: Mapping[str, Any] | None = None) -> CqlRows:
+        """Run a statement with its values. Rows come whole, up to ROWS_MAX."""
+        statement = self._statements.get(name)
+        if statement is None:
+            raise NotFound(f"there is no statement {name}", "session.prepare(…) makes some known")
+        given = dict(values or {})
+        if given.keys() != self._names[name]:
+            wanted = ", ".join(sorted(self._names[name]))
+            raise CallerError(f"{name} takes {wanted or 'nothing'}, and got {', '.join(sorted(given)) or 'nothing'}")
+        self._check_open()
+        await self._room.acquire()
+        answer: asyncio.Future[CqlRows] = self._loop.create_future()
+        try:
+            bound = self._prepared[name].bind(given)
+            _Exchange(self._loop, answer, self._room).send(self._driver.execute_async(bound))
+        except Exception as error:  # binding and sending raise whatever a value or a socket gave them
+            self._room.release()
+            raise failure(error, statement) from error
+        try:
+            return await answer
+        except TooLarge:
+            raise
+        except Exception as error:  # every error of the driver has one meaning, found in one place
+            raise failure(error, statement) from error
+
+    def takes(self, name: str) -> frozenset[str]:
+        """The names of a statement's values."""
+        return self._names[name]
+
+    async def define(self, text: str) -> None:
+        """Run a statement that makes a keyspace or a table, and wait until all nodes know it."""
+        self._check_open()
+        try:
+            await asyncio.to_thread(self._driver.execute, text)
+        except Exception as error:  # as above
+            raise failure(error, CqlStatement.of(text.split("(")[0].strip(), text)) from error
+
+    @property
+    def nodes(self) -> Mapping[str, int]:
+        """How many nodes each data centre has."""
+        found: dict[str, int] = {}
+        for host in self._cluster.metadata.all_hosts():
+            found[str(host.datacenter)] = found.get(str(host.datacenter), 0) + 1
+        return found
+
+    async def close(self) -> None:
+        """Give everything back. What is in flight fails; what it wrote stays unknown."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(self._cluster.shutdown)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unreachable("the Cassandra session is closed")
+
+    def _prepare(self, statements: Sequence[CqlStatement]) -> None:
+        for statement in statements:
+            if statement.operation not in self.options.consistency:
+                raise CallerError(f"{statement.name}: there is no operation {statement.operation}")
+            try:
+                prepared = self._driver.prepare(statement.text)
+            except Exception as error:  # as above
+                raise failure(error, statement) from error
+            levels = self.options.consistency[statement.operation]
+            # The table that records the kind of serial consistency cannot depend on it.
+            serial = Serial.GLOBAL if statement.operation == SETTINGS else self.options.serial
+            level = (levels.read or serial) if statement.reads else levels.write
+            prepared.consistency_level = getattr(ConsistencyLevel, level)
+            prepared.serial_consistency_level = getattr(ConsistencyLevel, serial)
+            self._names[statement.name] = frozenset(column.name for column in prepared.column_metadata)
+            self._prepared[statement.name] = prepared
+
+
+class _Exchange:
+    """One statement on its way: collects its pages on the driver's thread and answers on the loop, once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[CqlRows], room: asyncio.Semaphore
+    ) -> None:
+        self._loop, self._answer, self._room = loop, answer, room
+        self._pages: list[CqlRows] = []
+
+    def send(self, response: ResponseFuture) -> None:
+        response.add_callbacks(
+            self._page, self._failed, callback_args=(response,), callback_kwargs=None, errback_args=()
+        )
+
+    def _page(self, page: CqlRows | None, response: ResponseFuture) -> None:
+        if page is not None:
+            self._pages.append(page)
+        count = sum(len(each.rows) for each in self._pages)
+        if not response.has_more_pages:
+            columns = self._pages[0].columns if self._pages else ()
+            self._cross(CqlRows(columns, [row for each in self._pages for row in each.rows]), None)
+        elif count > ROWS_MAX:
+            self._cross(None, TooLarge(f"an answer of over {ROWS_MAX} rows", "ask with a LIMIT, or for less"))
+        else:
+            response.start_fetching_next_page()
+
+    def _failed(self, error: Exception) -> None:
+        self._cross(None, error)
+
+    def _cross(self, rows: CqlRows | None, error: Exception | None) -> None:
+        # A loop that was closed meanwhile has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._settle, rows, error)
+
+    def _settle(self, rows: CqlRows | None, error: Exception | None) -> None:
+        self._room.release()
+        if self._answer.done():
+            return
+        if error is not None:
+            self._answer.set_exception(error)
+        else:
+            self._answer.set_result(rows or CqlRows())
+
+
+def _cluster(options: CassandraOptions) -> Any:
+    profile = ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(options.local_dc)),
+        retry_policy=FallthroughRetryPolicy(),
+        request_timeout=options.timeout_s,
+        row_factory=_aware_rows,
+    )
+    login = PlainTextAuthProvider(options.username, options.password) if options.username else None
+    return Cluster(
+        contact_points=list(options.hosts),
+        port=options.port,
+        auth_provider=login,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        reconnection_policy=ExponentialReconnectionPolicy(RECONNECT_S_MIN, RECONNECT_S_MAX),
+        connect_timeout=options.timeout_s,
+        control_connection_timeout=options.timeout_s,
+        idle_heartbeat_interval=HEARTBEAT_S,
+        idle_heartbeat_timeout=options.timeout_s,
+        monitor_reporting_enabled=False,
+    )
+
+
+def _connect(cluster: Any, keyspace: str) -> Any:
+    """In two steps: a keyspace that is missing is told from a node that does not answer."""
+    driver = cluster.connect()
+    if keyspace:
+        driver.set_keyspace(keyspace)
+    return driver
+
+
+def _aware_rows(columns: Sequence[str], rows: Sequence[CqlRow]) -> CqlRows:
+    """The driver's moments have no zone and mean UTC."""
+    return CqlRows(columns, [tuple(map(_aware, row)) for row in rows])
+
+
+def _aware(value: Any) -> Any:
+    return value.replace(tzinfo=UTC) if type(value) is datetime else value

@@ -1,0 +1,137 @@
+"""Fencing tokens in blocks, and the resources that one client works on.
+
+A block of tokens is bought by one compare-and-set on `lock_seq` and handed out in memory. Blocks are disjoint and rise,
+so a token whose block is the newest is above every token of every other client: that is what a grant confirms by a
+serial read of `lock_seq` while it holds its row. Within one client tokens are drawn in order, and grants of a resource
+follow each other, so among its own grants they rise too.
+
+A block whose compare-and-set has an unknown outcome is left out: `last_seq` does not say who wrote it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from headrace.adapters.cassandra.lock_rows import LockRow
+from headrace.adapters.cassandra.session import CassandraSession, CqlRows
+from headrace.core.backoff import Backoff
+from headrace.core.errors import Busy, Unknown
+
+CONTENTION = Backoff(0.05, 2.0)
+"""50 ms doubling to 2 s, shortened by chance: clients that collide must not collide again."""
+PURCHASES_MAX = 12
+RESOURCES_MAX = 10_000
+"""Resources that a client remembers. One that is forgotten costs the rest of its block, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token and the end of its block."""
+
+    value: int
+    block_end: int
+
+
+@dataclass(slots=True)
+class Resource:
+    """What one client knows of a resource: the rest of its block, the row of the grant it reported last, and a row that
+    it wrote without knowing yet whether it may be reported. `turn` admits one grant at a time."""
+
+    name: str
+    next: int = 1
+    end: int = 0
+    granted: LockRow | None = None
+    unsure: LockRow | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    purchase: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used: int = 0
+
+    def has(self, above: int) -> bool:
+        """Whether a token above this one is left of the block."""
+        return self.next <= self.end and self.end > above
+
+
+class Resources:
+    """The resources of one client, the most recently used ones."""
+
+    def __init__(self, resources_max: int = RESOURCES_MAX) -> None:
+        self._found: OrderedDict[str, Resource] = OrderedDict()
+        self._max = resources_max
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncIterator[Resource]:
+        """A resource that is not forgotten meanwhile: a second block in memory would let tokens go down."""
+        resource = self._found.setdefault(name, Resource(name))
+        self._found.move_to_end(name)
+        resource.used += 1
+        try:
+            yield resource
+        finally:
+            resource.used -= 1
+            self._forget()
+
+    def _forget(self) -> None:
+        while len(self._found) > self._max:
+            oldest = next((name for name, resource in self._found.items() if not resource.used), None)
+            if oldest is None:
+                return
+            del self._found[oldest]
+
+
+class Tokens:
+    """Draws tokens from blocks of the keyspace."""
+
+    def __init__(self, session: CassandraSession) -> None:
+        self._session = session
+
+    async def draw(self, resource: Resource, above: int = 0) -> Token:
+        """The next token of a resource, higher than `above`."""
+        async with resource.purchase:
+            if not resource.has(above):
+                await self._buy(resource, above)
+            value = max(resource.next, above + 1)
+            resource.next = value + 1
+            return Token(value, resource.end)
+
+    async def is_newest(self, resource: Resource, token: Token) -> bool:
+        """Whether no client has bought a block after that of this token."""
+        row = (await self._session.run("seq_row", {"resource": resource.name})).first()
+        return row is not None and row["last_seq"] == token.block_end
+
+    async def _buy(self, resource: Resource, above: int) -> None:
+        size, name = self._session.options.block_size, resource.name
+        begin = max(above, resource.end)
+        answer = await self._try("seq_insert", {"resource": name, "last_seq": begin + size})
+        for failures in range(1, PURCHASES_MAX + 1):
+            if answer is not None and answer.applied:
+                resource.next, resource.end = begin + 1, begin + size
+                return
+            if failures > 1 or answer is None:
+                await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
+            seen = await self._last(name, answer)
+            begin = max(seen or 0, above, resource.end)
+            if seen is None:
+                answer = await self._try("seq_insert", {"resource": name, "last_seq": begin + size})
+            else:
+                values = {"resource": name, "last_seq": begin + size, "seen_last_seq": seen}
+                answer = await self._try("seq_advance", values)
+        raise Busy(f"the tokens of {name!r} are fought for: {PURCHASES_MAX} tries to buy a block were in vain")
+
+    async def _try(self, statement: str, values: dict[str, object]) -> CqlRows | None:
+        """A purchase; None: whether it succeeded is not known, and never will be."""
+        try:
+            return await self._session.run(statement, values)
+        except Unknown:
+            return None
+
+    async def _last(self, name: str, refused: CqlRows | None) -> int | None:
+        """The end of the newest block: a refusal says so by itself."""
+        row = refused.first() if refused is not None else None
+        if row is None or "last_seq" not in row:
+            row = (await self._session.run("seq_row", {"resource": name})).first()
+        return None if row is None else row["last_seq"]
