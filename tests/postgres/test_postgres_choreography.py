@@ -12,6 +12,7 @@ from postgres_databases import TEMPLATE, emptied
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.events import Event
 from headrace.core.ledgers import Account
+from headrace.ports.leases import LeaseFeatures
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
 from headrace.testing.passage import Passage, RealPassage
@@ -24,6 +25,8 @@ ROWS_READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables W
 
 
 class TestPostgresChoreography(OutboxContract, BusContract, LedgerContract, LeasesContract):
+    lease_features = LeaseFeatures(tells_repeats=False)
+
     @pytest.fixture(scope="class")
     @classmethod
     def database(cls, postgres: PostgresServer) -> Iterator[str]:

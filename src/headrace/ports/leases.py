@@ -20,7 +20,8 @@ class LeaseFeatures:
     over, and letting go twice is True. `mints_by_clock`: a fence is at least the wall clock in microseconds; otherwise
     they start at 1. `counts_epochs`: an epoch counts the grants after the first. `spares_expired`: `acquire` leaves
     what has expired to `takeover`. `fixes_fences`: whoever is refused sees the holder's final fence; otherwise it may
-    rise until the grant is reported. `keeps_time`: expiry is judged by the store's clock; otherwise by the caller's.
+    rise until the grant is reported. `tells_repeats`: `Leased.repeated` is exact; otherwise it is always False.
+    `keeps_time`: expiry is judged by the store's clock; otherwise by the caller's.
     """
 
     remembers_released: bool = True
@@ -28,6 +29,7 @@ class LeaseFeatures:
     counts_epochs: bool = True
     spares_expired: bool = True
     fixes_fences: bool = True
+    tells_repeats: bool = True
     keeps_time: bool = True
 
 

@@ -37,6 +37,8 @@ Observe = Callable[[LeaseOperation], None]
 Answer = TypeVar("Answer", Leased, bool, Token)
 ROUNDS_MAX = 5
 """How often one write is sent while its outcome is unknown, or a row moves away under it."""
+LOOKS_MAX = 6
+"""How often a read that is to decide is tried: over three seconds, in which a lost connection is there again."""
 PAGE_MAX = 1_000
 _BEFORE_ALL = -(2**63)
 
@@ -54,10 +56,16 @@ class CassandraLeases:
         keeps_time=False,
     )
 
-    def __init__(self, session: CassandraSession, observe: Observe | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        session: CassandraSession,
+        observe: Observe | None = None,
+        clock: Clock | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
         self._session, self._clock = session, clock or ClientClock()
         self._observe = observe or (lambda operation: None)
-        self._resources, self._tokens = Resources(), Tokens(session)
+        self._resources, self._tokens = Resources(), tokens or Tokens(session)
         self._gauge = SkewGauge(session, self._clock)
 
     async def start(self) -> None:
@@ -199,7 +207,7 @@ class CassandraLeases:
         name, row, unsure = resource.name, resource.granted, False
         if row is None or row.token != fence:
             row = await self._row(name)
-        for failures in range(1, ROUNDS_MAX + 1):
+        for _ in range(ROUNDS_MAX):
             if row is None or row.token != fence:
                 # After a lost answer a row that is gone is what was asked for.
                 return unsure and row is None
@@ -207,7 +215,7 @@ class CassandraLeases:
             try:
                 return (await self._session.run("lock_release", values)).applied
             except Unknown:
-                unsure, row = True, await self._decide(name, failures)
+                unsure, row = True, await self._decide(name)
         raise Unknown(f"whether {name!r} is released is not known after {ROUNDS_MAX} tries")
 
     # Statements
@@ -216,25 +224,27 @@ class CassandraLeases:
         """One compare-and-set from the row as it was seen; the row after it, which is `wanted` if that was applied."""
         values: dict[str, Any] = {"resource_id": name, **wanted.values(), **(seen.values("seen_") if seen else {})}
         taken = {value: values[value] for value in self._session.takes(statement)}
-        for failures in range(1, ROUNDS_MAX + 1):
+        for _ in range(ROUNDS_MAX):
             try:
                 answer = await self._session.run(statement, taken)
                 return wanted if answer.applied else row_of(answer, seen)
             except Unknown:
-                found = await self._decide(name, failures)
+                found = await self._decide(name)
                 if found != seen:
                     return found
         raise Unknown(f"whether {name!r} is held is not known after {ROUNDS_MAX} tries")
 
-    async def _decide(self, name: str, failures: int) -> LockRow | None:
-        """What became of a write whose answer was lost: a serial read finishes it, or it will never be applied."""
-        await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
-        try:
-            return await self._row(name)
-        except HeadraceError as error:
-            if not error.heals:
-                raise
-            raise Unknown(f"what became of {name!r} cannot be read: {error}") from error
+    async def _decide(self, name: str) -> LockRow | None:
+        """What became of a write whose answer was lost: a serial read finishes it, or sees that it was not applied."""
+        for failures in range(1, LOOKS_MAX + 1):
+            await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
+            try:
+                return await self._row(name)
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                unread = error
+        raise Unknown(f"what became of {name!r} cannot be read: {unread}") from unread
 
     async def _row(self, name: str) -> LockRow | None:
         return row_of(await self._session.run("lock_row", {"resource_id": name}))

@@ -61,7 +61,8 @@ CONSISTENCY: Mapping[str, Levels] = {
 @dataclass(frozen=True, slots=True)
 class CassandraOptions:
     """Where the keyspace is and how it is used. `block_size` tokens of a lock are drawn at a time; `timeout_s` is what
-    a statement may take; `in_flight_max` statements are sent ahead of their answers."""
+    a statement may take; `in_flight_max` statements are sent ahead of their answers, whose rows come in pages of
+    `page_rows`."""
 
     keyspace: str
     hosts: tuple[str, ...] = ("127.0.0.1",)
@@ -73,14 +74,15 @@ class CassandraOptions:
     block_size: int = 100
     timeout_s: float = 5.0
     in_flight_max: int = 512
+    page_rows: int = 1_000
     consistency: Mapping[str, Levels] = field(default_factory=lambda: CONSISTENCY)
 
     def __post_init__(self) -> None:
         identifier(self.keyspace)
         if self.block_size < 1:
             raise CallerError("block_size is at least 1")
-        if self.timeout_s <= 0 or self.in_flight_max < 1:
-            raise CallerError("timeout_s and in_flight_max are above 0")
+        if min(self.timeout_s, self.in_flight_max, self.page_rows) <= 0:
+            raise CallerError("timeout_s, in_flight_max and page_rows are above 0")
 
     @classmethod
     def of(cls, url: str) -> CassandraOptions:

@@ -163,6 +163,7 @@ class CassandraSession:
             level = (levels.read or serial) if statement.reads else levels.write
             prepared.consistency_level = getattr(ConsistencyLevel, level)
             prepared.serial_consistency_level = getattr(ConsistencyLevel, serial)
+            prepared.fetch_size = self.options.page_rows
             self._names[statement.name] = frozenset(column.name for column in prepared.column_metadata)
             self._prepared[statement.name] = prepared
 

@@ -48,7 +48,8 @@ def _acquire(tx: Transaction, name: str, holder: str, hold_s: float) -> Leased:
         return Leased(True, _held(tx, name))
     if not lease.holder:
         return _takeover(tx, (name, holder), lease.epoch, hold_s)
-    return Leased(lease.holder == holder and not lease.free, lease)
+    again = lease.holder == holder and not lease.free
+    return Leased(again, lease, repeated=again)
 
 
 def _takeover(tx: Transaction, who: tuple[str, str], epoch: int, hold_s: float) -> Leased:
@@ -59,7 +60,8 @@ def _takeover(tx: Transaction, who: tuple[str, str], epoch: int, hold_s: float) 
     moment = {"now": tx.now(), "boot": tx.boot, "until": tx.now() + hold_s}
     if tx.value("lease_grant", name=name, holder=holder, epoch=epoch, fence=_mint(tx), **moment):
         return Leased(True, _held(tx, name))
-    return Leased(lease.holder == holder and lease.epoch == epoch + 1 and not lease.free, lease)
+    again = lease.holder == holder and lease.epoch == epoch + 1 and not lease.free
+    return Leased(again, lease, repeated=again)
 
 
 def _mint(tx: Transaction) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 import pytest
 
@@ -14,10 +14,8 @@ from headrace.core.events import Event
 from headrace.ports.bus import BusFeatures
 from headrace.ports.parts import StoreBus
 from headrace.testing.contracts.only import only
+from headrace.testing.contracts.selection import Selected, needs
 from headrace.testing.passage import Passage
-
-Test = TypeVar("Test", bound=Callable[..., Any])
-NEEDS = "needs"
 
 
 class HasBus(Protocol):
@@ -25,16 +23,6 @@ class HasBus(Protocol):
 
     @property
     def bus(self) -> StoreBus: ...
-
-
-def needs(feature: str) -> Callable[[Test], Test]:
-    """A test for those that have this feature: one of `BusFeatures`."""
-
-    def mark(test: Test) -> Test:
-        vars(test)[NEEDS] = feature
-        return test
-
-    return mark
 
 
 def message(number: int, topic: str = "page.found") -> Event:
@@ -49,18 +37,11 @@ async def take(bus: StoreBus, subscription: str = "pages", room: int = 100, hold
     return list((await bus.receive(subscription, "consumer-1", room, hold_s)).deliveries)
 
 
-class BusContract:
+class BusContract(Selected):
     """`ports.bus.Bus` and `ports.bus.BusOperations`. Brings: `store` (what has a `bus`), `handles`, `passage`, and says
     in `features` what it can do; tests of what it cannot do are not its tests."""
 
     features = BusFeatures()
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        for name in dir(cls):
-            feature = getattr(getattr(cls, name), NEEDS, None)
-            if feature is not None and not getattr(cls.features, feature):
-                setattr(cls, name, None)
 
     @pytest.fixture
     async def bus(self, store: HasBus) -> StoreBus:

@@ -4,58 +4,77 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
 
 import pytest
 
 from headrace.core.errors import CallerError, NotFound
-from headrace.ports.parts import Parts
+from headrace.core.leases import Lease
+from headrace.ports.leases import LeaseFeatures, Leases
+from headrace.testing.contracts.selection import Selected, needs
 from headrace.testing.passage import Passage
 
 NAME = "bucket-7"
+lease_needs = partial(needs, of="lease_features")
 
 
-class LeasesContract:
-    """`ports.leases.Leases`. Brings: `store` (Parts), `handles`, `passage`."""
+class HasLeases(Protocol):
+    """Whatever has leases: a store, or a place for them."""
+
+    @property
+    def leases(self) -> Leases: ...
+
+
+class LeasesContract(Selected):
+    """`ports.leases.Leases`. Brings: `store` (what has `leases`), `handles`, `passage`, and says in `lease_features`
+    what differs; tests of what it does not do are not its tests."""
+
+    lease_features = LeaseFeatures()
 
     @pytest.fixture
-    async def handles(self, store: Parts) -> Sequence[Parts]:
+    async def handles(self, store: HasLeases) -> Sequence[HasLeases]:
         return [store]
 
-    async def test_a_free_resource_is_granted_and_a_held_one_is_not(self, store: Parts) -> None:
+    async def test_a_free_resource_is_granted_and_a_held_one_is_not(self, store: HasLeases) -> None:
         granted = await store.leases.acquire(NAME, "a", 30.0)
-        assert (granted.granted, granted.lease.holder, granted.lease.epoch) == (True, "a", 0)
+        assert (granted.granted, granted.lease.holder, granted.repeated) == (True, "a", False)
         assert 29.0 < granted.lease.left_s <= 30.0
         refused = await store.leases.acquire(NAME, "b", 30.0)
         assert (refused.granted, refused.lease.holder, refused.lease.fence) == (False, "a", granted.lease.fence)
 
-    async def test_a_holder_that_asks_again_gets_the_same_lease(self, store: Parts) -> None:
+    async def test_a_holder_that_asks_again_gets_the_same_lease(self, store: HasLeases) -> None:
         first = await store.leases.acquire(NAME, "a", 30.0)
         again = await store.leases.acquire(NAME, "a", 30.0)
         assert again.granted
-        assert (again.lease.fence, again.lease.epoch) == (first.lease.fence, 0)
+        assert (again.lease.fence, again.lease.epoch) == (first.lease.fence, first.lease.epoch)
 
-    async def test_a_fence_is_minted_above_the_wall_clock(self, store: Parts) -> None:
+    @lease_needs("tells_repeats")
+    async def test_an_answer_that_repeats_a_grant_says_so(self, store: HasLeases, passage: Passage) -> None:
+        first = await store.leases.acquire(NAME, "a", passage.brief_s)
+        again = await store.leases.acquire(NAME, "a", 30.0)
+        assert (first.repeated, again.repeated) == (False, True)
+        assert not (await store.leases.acquire(NAME, "b", 30.0)).repeated
+        await passage.past(passage.brief_s)
+        taken = await store.leases.takeover(NAME, "b", first.lease.epoch, 30.0)
+        repeat = await store.leases.takeover(NAME, "b", first.lease.epoch, 30.0)
+        assert (taken.repeated, repeat.repeated) == (False, True)
+
+    @lease_needs("mints_by_clock")
+    async def test_a_fence_is_minted_above_the_wall_clock(self, store: HasLeases) -> None:
         lease = (await store.leases.acquire(NAME, "a", 30.0)).lease
         assert lease.fence >= 1_600_000_000_000_000
 
-    async def test_fences_rise_over_releases_and_takeovers(self, store: Parts, passage: Passage) -> None:
-        fences, epochs = [], []
-        for turn in range(4):
-            lease = (await store.leases.acquire(NAME, f"a{turn}", passage.brief_s)).lease
-            fences.append(lease.fence)
-            epochs.append(lease.epoch)
-            if turn % 2:
-                await passage.past(passage.brief_s)
-                taken = await store.leases.takeover(NAME, f"b{turn}", lease.epoch, 30.0)
-                assert taken.granted
-                lease = taken.lease
-                fences.append(lease.fence)
-                epochs.append(lease.epoch)
-            assert await store.leases.release(NAME, lease.fence)
+    async def test_fences_rise_over_releases_and_takeovers(self, store: HasLeases, passage: Passage) -> None:
+        fences = [lease.fence for lease in await _turns(store.leases, passage)]
         assert fences == sorted(set(fences))
-        assert epochs == list(range(6))
 
-    async def test_a_release_keeps_the_fence_and_frees_the_resource(self, store: Parts) -> None:
+    @lease_needs("counts_epochs")
+    async def test_epochs_count_the_grants_after_the_first(self, store: HasLeases, passage: Passage) -> None:
+        assert [lease.epoch for lease in await _turns(store.leases, passage)] == list(range(6))
+
+    @lease_needs("remembers_released")
+    async def test_a_release_keeps_the_fence_and_frees_the_resource(self, store: HasLeases) -> None:
         lease = (await store.leases.acquire(NAME, "a", 30.0)).lease
         assert await store.leases.release(NAME, lease.fence)
         assert await store.leases.release(NAME, lease.fence)
@@ -67,26 +86,31 @@ class LeasesContract:
         assert again.granted
         assert again.lease.fence > lease.fence
 
-    async def test_a_renewed_lease_outlives_its_first_hold(self, store: Parts, passage: Passage) -> None:
+    async def test_a_renewed_lease_outlives_its_first_hold(self, store: HasLeases, passage: Passage) -> None:
         lease = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         assert await store.leases.renew(NAME, lease.fence, 10 * passage.brief_s)
         await passage.past(passage.brief_s)
         assert not (await store.leases.takeover(NAME, "b", lease.epoch, 30.0)).granted
         assert await store.leases.renew(NAME, lease.fence, 30.0)
 
-    async def test_an_expired_lease_is_not_revived(self, store: Parts, passage: Passage) -> None:
+    async def test_an_expired_lease_is_not_revived(self, store: HasLeases, passage: Passage) -> None:
         lease = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         await passage.past(passage.brief_s)
         assert not await store.leases.renew(NAME, lease.fence, 30.0)
+
+    @lease_needs("spares_expired")
+    async def test_an_expired_lease_is_not_acquired(self, store: HasLeases, passage: Passage) -> None:
+        await store.leases.acquire(NAME, "a", passage.brief_s)
+        await passage.past(passage.brief_s)
         expired = await store.leases.acquire(NAME, "a", 30.0)
         assert (expired.granted, expired.lease.left_s, expired.lease.free) == (False, 0.0, True)
 
-    async def test_a_live_lease_is_not_taken_over(self, store: Parts) -> None:
+    async def test_a_live_lease_is_not_taken_over(self, store: HasLeases) -> None:
         lease = (await store.leases.acquire(NAME, "a", 30.0)).lease
         refused = await store.leases.takeover(NAME, "b", lease.epoch, 30.0)
         assert (refused.granted, refused.lease.holder, refused.lease.fence) == (False, "a", lease.fence)
 
-    async def test_a_takeover_needs_the_epoch_it_saw(self, store: Parts, passage: Passage) -> None:
+    async def test_a_takeover_needs_the_epoch_it_saw(self, store: HasLeases, passage: Passage) -> None:
         lease = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         await passage.past(passage.brief_s)
         taken = await store.leases.takeover(NAME, "b", lease.epoch, passage.brief_s)
@@ -96,7 +120,7 @@ class LeasesContract:
         assert (stale.granted, stale.lease.holder) == (False, "b")
         assert (await store.leases.takeover(NAME, "c", taken.lease.epoch, 30.0)).granted
 
-    async def test_a_repeated_takeover_gets_the_first_answer(self, store: Parts, passage: Passage) -> None:
+    async def test_a_repeated_takeover_gets_the_first_answer(self, store: HasLeases, passage: Passage) -> None:
         lease = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         await passage.past(passage.brief_s)
         first = await store.leases.takeover(NAME, "b", lease.epoch, 30.0)
@@ -104,7 +128,7 @@ class LeasesContract:
         assert again.granted
         assert (again.lease.fence, again.lease.epoch) == (first.lease.fence, first.lease.epoch)
 
-    async def test_a_late_holder_cannot_release_what_was_taken_over(self, store: Parts, passage: Passage) -> None:
+    async def test_a_late_holder_cannot_release_what_was_taken_over(self, store: HasLeases, passage: Passage) -> None:
         late = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         await passage.past(passage.brief_s)
         taken = (await store.leases.takeover(NAME, "b", late.epoch, 30.0)).lease
@@ -114,14 +138,16 @@ class LeasesContract:
         assert now is not None
         assert (now.holder, now.fence) == ("b", taken.fence)
 
-    async def test_what_was_never_held_cannot_be_taken_over(self, store: Parts) -> None:
+    async def test_what_was_never_held_cannot_be_taken_over(self, store: HasLeases) -> None:
         assert await store.leases.look(NAME) is None
         with pytest.raises(NotFound, match=NAME):
             await store.leases.takeover(NAME, "a", 0, 30.0)
         with pytest.raises(CallerError):
             await store.leases.acquire("", "a", 30.0)
 
-    async def test_one_of_many_takes_over(self, store: Parts, handles: Sequence[Parts], passage: Passage) -> None:
+    async def test_one_of_many_takes_over(
+        self, store: HasLeases, handles: Sequence[HasLeases], passage: Passage
+    ) -> None:
         lease = (await store.leases.acquire(NAME, "a", passage.brief_s)).lease
         await passage.past(passage.brief_s)
         answers = await asyncio.gather(
@@ -129,9 +155,29 @@ class LeasesContract:
         )
         assert sum(answer.granted for answer in answers) == 1
 
-    async def test_one_of_many_acquires(self, handles: Sequence[Parts]) -> None:
+    async def test_one_of_many_acquires(self, handles: Sequence[HasLeases]) -> None:
         answers = await asyncio.gather(
             *(handles[n % len(handles)].leases.acquire(NAME, f"b{n}", 30.0) for n in range(9))
         )
         assert sum(answer.granted for answer in answers) == 1
+
+    @lease_needs("fixes_fences")
+    async def test_everybody_who_is_refused_sees_the_fence_that_was_granted(self, handles: Sequence[HasLeases]) -> None:
+        answers = await asyncio.gather(
+            *(handles[n % len(handles)].leases.acquire(NAME, f"b{n}", 30.0) for n in range(9))
+        )
         assert len({answer.lease.fence for answer in answers}) == 1
+
+
+async def _turns(leases: Leases, passage: Passage) -> list[Lease]:
+    """Six grants of one resource: acquired and released, and every other time expired and taken over in between."""
+    granted = []
+    for turn in range(4):
+        granted.append((await leases.acquire(NAME, f"a{turn}", passage.brief_s)).lease)
+        if turn % 2:
+            await passage.past(passage.brief_s)
+            taken = await leases.takeover(NAME, f"b{turn}", granted[-1].epoch, 30.0)
+            assert taken.granted
+            granted.append(taken.lease)
+        assert await leases.release(NAME, granted[-1].fence)
+    return granted
