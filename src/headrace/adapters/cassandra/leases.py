@@ -16,19 +16,18 @@ Expiry is judged by the client's clock. A clock that is wrong costs a lock early
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from headrace.adapters.cassandra.clock import ClientClock
+from headrace.adapters.cassandra.decisions import decisive
 from headrace.adapters.cassandra.lock_rows import LockRow, row_of
 from headrace.adapters.cassandra.session import CassandraSession
 from headrace.adapters.cassandra.skew import Skew, SkewGauge
 from headrace.adapters.cassandra.statements import statements
-from headrace.adapters.cassandra.tokens import CONTENTION, Resource, Resources, Token, Tokens
-from headrace.core.errors import Busy, CallerError, HeadraceError, NotFound, Unknown
+from headrace.adapters.cassandra.tokens import Resource, Resources, Token, Tokens
+from headrace.core.errors import Busy, CallerError, NotFound, Unknown
 from headrace.core.leases import Lease, Leased, LeaseOperation, LeaseOutcome, LeaseVerb
 from headrace.ports.leases import LeaseFeatures
 from headrace.ports.seams import Clock
@@ -37,8 +36,6 @@ Observe = Callable[[LeaseOperation], None]
 Answer = TypeVar("Answer", Leased, bool, Token)
 ROUNDS_MAX = 5
 """How often one write is sent while its outcome is unknown, or a row moves away under it."""
-LOOKS_MAX = 6
-"""How often a read that is to decide is tried: over three seconds, in which a lost connection is there again."""
 PAGE_MAX = 1_000
 _BEFORE_ALL = -(2**63)
 
@@ -80,6 +77,10 @@ class CassandraLeases:
     def skew(self) -> Skew:
         """How far this machine's clock is from the coordinator's, as measured last."""
         return self._gauge.skew
+
+    async def measure(self) -> Skew:
+        """Compare the clocks now."""
+        return await self._gauge.measure()
 
     async def acquire(self, name: str, holder: str, hold_s: float) -> Leased:
         _check(name, holder)
@@ -235,16 +236,7 @@ class CassandraLeases:
         raise Unknown(f"whether {name!r} is held is not known after {ROUNDS_MAX} tries")
 
     async def _decide(self, name: str) -> LockRow | None:
-        """What became of a write whose answer was lost: a serial read finishes it, or sees that it was not applied."""
-        for failures in range(1, LOOKS_MAX + 1):
-            await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
-            try:
-                return await self._row(name)
-            except HeadraceError as error:
-                if not error.heals:
-                    raise
-                unread = error
-        raise Unknown(f"what became of {name!r} cannot be read: {unread}") from unread
+        return row_of(await decisive(self._session, "lock_row", {"resource_id": name}))
 
     async def _row(self, name: str) -> LockRow | None:
         return row_of(await self._session.run("lock_row", {"resource_id": name}))

@@ -62,7 +62,7 @@ CONSISTENCY: Mapping[str, Levels] = {
 class CassandraOptions:
     """Where the keyspace is and how it is used. `block_size` tokens of a lock are drawn at a time; `timeout_s` is what
     a statement may take; `in_flight_max` statements are sent ahead of their answers, whose rows come in pages of
-    `page_rows`."""
+    `page_rows`; an answer of more than `rows_max` is refused. A Cassandra before 4.0 speaks `protocol_version` 4."""
 
     keyspace: str
     hosts: tuple[str, ...] = ("127.0.0.1",)
@@ -75,14 +75,16 @@ class CassandraOptions:
     timeout_s: float = 5.0
     in_flight_max: int = 512
     page_rows: int = 1_000
+    rows_max: int = 100_000
+    protocol_version: int = 5
     consistency: Mapping[str, Levels] = field(default_factory=lambda: CONSISTENCY)
 
     def __post_init__(self) -> None:
         identifier(self.keyspace)
         if self.block_size < 1:
             raise CallerError("block_size is at least 1")
-        if min(self.timeout_s, self.in_flight_max, self.page_rows) <= 0:
-            raise CallerError("timeout_s, in_flight_max and page_rows are above 0")
+        if min(self.timeout_s, self.in_flight_max, self.page_rows, self.rows_max) <= 0:
+            raise CallerError("timeout_s, in_flight_max, page_rows and rows_max are above 0")
 
     @classmethod
     def of(cls, url: str) -> CassandraOptions:

@@ -86,6 +86,8 @@ async def apply_schema(
         if replication is not None or made is not None:
             wanted[REPLICATION] = (made or replication or Replication()).text()
         for part in parts:
+            if twice := sorted(wanted.keys() & part.settings.keys()):
+                raise CallerError(f"the setting {twice[0]} is somebody else's")
             wanted |= part.settings
         await session.prepare(statements())
         return await _record(session, wanted)

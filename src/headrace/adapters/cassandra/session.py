@@ -33,8 +33,6 @@ from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge,
 # A node that comes back is used within seconds, and one that stays away costs next to nothing.
 RECONNECT_S_MIN, RECONNECT_S_MAX = 0.25, 5.0
 HEARTBEAT_S = 5.0
-ROWS_MAX = 100_000
-"""What one call may bring into memory; who wants more asks for it in pieces."""
 
 CqlRow = tuple[Any, ...]
 
@@ -75,7 +73,7 @@ class CassandraSession:
         where = f"{','.join(options.hosts)}:{options.port}"
         try:
             driver = await asyncio.to_thread(_connect, cluster, options.keyspace if keyspace else "")
-        except Exception as error:  # the driver raises its own errors, those of sockets and plain ones
+        except Exception as error:  # the driver raises its own errors, and those of sockets
             known = sorted({str(host.datacenter) for host in cluster.metadata.all_hosts() if host.datacenter})
             await asyncio.to_thread(cluster.shutdown)
             if known and options.local_dc not in known:
@@ -95,7 +93,7 @@ class CassandraSession:
         self._statements.update({each.name: each for each in fresh})
 
     async def run(self, name: str, values: Mapping[str, Any] | None = None) -> CqlRows:
-        """Run a statement with its values. Rows come whole, up to ROWS_MAX."""
+        """Run a statement with its values. Rows come whole; `TooLarge`: more than `rows_max` of them."""
         statement = self._statements.get(name)
         if statement is None:
             raise NotFound(f"there is no statement {name}", "session.prepare(…) makes some known")
@@ -104,12 +102,15 @@ class CassandraSession:
             wanted = ", ".join(sorted(self._names[name]))
             raise CallerError(f"{name} takes {wanted or 'nothing'}, and got {', '.join(sorted(given)) or 'nothing'}")
         self._check_open()
+        try:
+            bound = self._prepared[name].bind(given)
+        except Exception as error:  # a type of the driver raises whatever a value does not have
+            raise CallerError(f"{name}: {error}") from error
         await self._room.acquire()
         answer: asyncio.Future[CqlRows] = self._loop.create_future()
         try:
-            bound = self._prepared[name].bind(given)
-            _Exchange(self._loop, answer, self._room).send(self._driver.execute_async(bound))
-        except Exception as error:  # binding and sending raise whatever a value or a socket gave them
+            _Exchange(self._loop, answer, self._room, self.options.rows_max).send(self._driver.execute_async(bound))
+        except Exception as error:  # as above
             self._room.release()
             raise failure(error, statement) from error
         try:
@@ -172,25 +173,26 @@ class _Exchange:
     """One statement on its way: collects its pages on the driver's thread and answers on the loop, once."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[CqlRows], room: asyncio.Semaphore
+        self,
+        loop: asyncio.AbstractEventLoop,
+        answer: asyncio.Future[CqlRows],
+        room: asyncio.Semaphore,
+        rows_max: int,
     ) -> None:
-        self._loop, self._answer, self._room = loop, answer, room
+        self._loop, self._answer, self._room, self._rows_max = loop, answer, room, rows_max
         self._pages: list[CqlRows] = []
 
     def send(self, response: ResponseFuture) -> None:
-        response.add_callbacks(
-            self._page, self._failed, callback_args=(response,), callback_kwargs=None, errback_args=()
-        )
+        response.add_callbacks(self._page, self._failed, callback_args=(response,))
 
     def _page(self, page: CqlRows | None, response: ResponseFuture) -> None:
         if page is not None:
             self._pages.append(page)
-        count = sum(len(each.rows) for each in self._pages)
-        if not response.has_more_pages:
+        if sum(len(each.rows) for each in self._pages) > self._rows_max:
+            self._cross(None, TooLarge(f"an answer of over {self._rows_max} rows", "ask with a LIMIT, or for less"))
+        elif not response.has_more_pages:
             columns = self._pages[0].columns if self._pages else ()
             self._cross(CqlRows(columns, [row for each in self._pages for row in each.rows]), None)
-        elif count > ROWS_MAX:
-            self._cross(None, TooLarge(f"an answer of over {ROWS_MAX} rows", "ask with a LIMIT, or for less"))
         else:
             response.start_fetching_next_page()
 
@@ -231,6 +233,7 @@ def _cluster(options: CassandraOptions) -> Any:
         idle_heartbeat_interval=HEARTBEAT_S,
         idle_heartbeat_timeout=options.timeout_s,
         monitor_reporting_enabled=False,
+        protocol_version=options.protocol_version,
     )
 
 

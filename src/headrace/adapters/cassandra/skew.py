@@ -43,8 +43,8 @@ class Skew:
 class SkewGauge:
     """Measures at the start and every minute; `skew` is the last measurement."""
 
-    def __init__(self, session: CassandraSession, clock: Clock) -> None:
-        self._session, self._clock = session, clock
+    def __init__(self, session: CassandraSession, clock: Clock, every_s: float = EVERY_S) -> None:
+        self._session, self._clock, self._every_s = session, clock, every_s
         self.skew = Skew()
         self._running: asyncio.Task[None] | None = None
 
@@ -74,7 +74,7 @@ class SkewGauge:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(self._every_s)
             with suppress_healing():
                 await self.measure()
 

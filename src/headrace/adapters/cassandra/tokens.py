@@ -17,13 +17,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from headrace.adapters.cassandra.decisions import CONTENTION, decisive
 from headrace.adapters.cassandra.lock_rows import LockRow
 from headrace.adapters.cassandra.session import CassandraSession, CqlRows
-from headrace.core.backoff import Backoff
 from headrace.core.errors import Busy, Unknown
 
-CONTENTION = Backoff(0.05, 2.0)
-"""50 ms doubling to 2 s, shortened by chance: clients that collide must not collide again."""
 PURCHASES_MAX = 12
 RESOURCES_MAX = 10_000
 """Resources that a client remembers. One that is forgotten costs the rest of its block, and nothing else."""
@@ -104,34 +102,29 @@ class Tokens:
         return row is not None and row["last_seq"] == token.block_end
 
     async def _buy(self, resource: Resource, above: int) -> None:
+        """Buy the block after the newest one, or the first."""
         size, name = self._session.options.block_size, resource.name
-        begin = max(above, resource.end)
-        answer = await self._try("seq_insert", {"resource": name, "last_seq": begin + size})
+        floor, seen = max(above, resource.end), None
         for failures in range(1, PURCHASES_MAX + 1):
-            if answer is not None and answer.applied:
+            begin = max(floor, seen or 0)
+            statement = "seq_insert" if seen is None else "seq_advance"
+            values = {"resource": name, "last_seq": begin + size, "seen_last_seq": seen}
+            taken = {value: values[value] for value in self._session.takes(statement)}
+            try:
+                answer = await self._session.run(statement, taken)
+            except Unknown:
+                seen = _last(await decisive(self._session, "seq_row", {"resource": name}))
+                continue
+            if answer.applied:
                 resource.next, resource.end = begin + 1, begin + size
                 return
-            if failures > 1 or answer is None:
+            if seen is not None:
                 await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
-            seen = await self._last(name, answer)
-            begin = max(seen or 0, above, resource.end)
-            if seen is None:
-                answer = await self._try("seq_insert", {"resource": name, "last_seq": begin + size})
-            else:
-                values = {"resource": name, "last_seq": begin + size, "seen_last_seq": seen}
-                answer = await self._try("seq_advance", values)
+            seen = _last(answer)
         raise Busy(f"the tokens of {name!r} are fought for: {PURCHASES_MAX} tries to buy a block were in vain")
 
-    async def _try(self, statement: str, values: dict[str, object]) -> CqlRows | None:
-        """A purchase; None: whether it succeeded is not known, and never will be."""
-        try:
-            return await self._session.run(statement, values)
-        except Unknown:
-            return None
 
-    async def _last(self, name: str, refused: CqlRows | None) -> int | None:
-        """The end of the newest block: a refusal says so by itself."""
-        row = refused.first() if refused is not None else None
-        if row is None or "last_seq" not in row:
-            row = (await self._session.run("seq_row", {"resource": name})).first()
-        return None if row is None else row["last_seq"]
+def _last(answer: CqlRows) -> int | None:
+    """The end of the newest block, in a refusal or as it was read; None: there is none."""
+    row = answer.first()
+    return None if row is None else row.get("last_seq")
