@@ -23,6 +23,7 @@ PAGES = (
 )
 WITH_SERVERS = (
     "docs/postgres.md",
+    "docs/leases.md",
     "docs/rabbitmq.md",
     "docs/rig.md",
     "docs/services.md",

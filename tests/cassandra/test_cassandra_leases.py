@@ -12,14 +12,16 @@ from headrace.adapters.cassandra.leases import CassandraLeases
 from headrace.adapters.cassandra.session import CassandraSession
 from headrace.core.errors import NotFound
 from headrace.core.leases import LeaseOperation
-from headrace.testing.contracts import LeasesContract
+from headrace.services.locks import LockClient
+from headrace.testing.contracts import LeasesContract, LockClientContract
 from headrace.testing.contracts.leases import NAME
+from headrace.testing.contracts.locks import RESOURCE
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
 HANDLES = 3
 
 
-class TestCassandraLeases(LeasesContract):
+class TestCassandraLeases(LeasesContract, LockClientContract):
     lease_features = CassandraLeases.features
 
     @pytest.fixture
@@ -34,10 +36,10 @@ class TestCassandraLeases(LeasesContract):
     async def handles(self, lock_keyspace: str, clock: ManualClock) -> AsyncIterator[Sequence[LockPlace]]:
         sessions = [await session_on(lock_keyspace) for _ in range(HANDLES)]
         yield [LockPlace(client_on(session, clock), session) for session in sessions]
-        left = await sessions[0].run("lock_row", {"resource_id": NAME})
-        for holder, token, *_ in left.rows:
-            values = {"resource_id": NAME, "holder": holder, "fencing_token": token}
-            await sessions[0].run("lock_release", values)
+        for name in (NAME, RESOURCE):
+            for holder, token, *_ in (await sessions[0].run("lock_row", {"resource_id": name})).rows:
+                values = {"resource_id": name, "holder": holder, "fencing_token": token}
+                await sessions[0].run("lock_release", values)
         for session in sessions:
             await session.close()
 
@@ -164,9 +166,17 @@ async def test_renew_success_then_fail_after_expiry(session: CassandraSession, c
 
 
 async def test_next_seq_is_continuous_and_unique_under_concurrency(leases: CassandraLeases) -> None:
-    name = resource()
-    drawn = await asyncio.gather(*(leases.next_seq(name) for _ in range(250)))
+    name, locks = resource(), LockClient(leases)
+    drawn = await asyncio.gather(*(locks.next_seq(name) for _ in range(250)))
     assert sorted(drawn) == list(range(1, 251))
+
+
+async def test_a_result_has_the_end_that_is_in_the_row(leases: CassandraLeases, session: CassandraSession) -> None:
+    name = resource()
+    held = await LockClient(leases).try_acquire(name, "a", 30.0)
+    row = (await session.run("lock_row", {"resource_id": name})).first()
+    found = (held.token, held.expire_at, held.epoch)
+    assert row == {"holder": "a", **dict(zip(("fencing_token", "expire_at", "epoch"), found, strict=True))}
 
 
 # Holding

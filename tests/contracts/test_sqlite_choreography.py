@@ -11,10 +11,18 @@ from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import Subscription
+from headrace.core.errors import CallerError
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, Entry
 from headrace.ports.parts import Parts
-from headrace.testing.contracts import BusContract, LeasesContract, LedgerContract, OutboxContract
+from headrace.services.locks import LockClient
+from headrace.testing.contracts import (
+    BusContract,
+    LeasesContract,
+    LedgerContract,
+    LockClientContract,
+    OutboxContract,
+)
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
 HANDLES = 3
@@ -30,7 +38,7 @@ class Timed:
         return ManualPassage(clock)
 
 
-class TestSqliteInline(Timed, OutboxContract, BusContract, LedgerContract, LeasesContract):
+class TestSqliteInline(Timed, OutboxContract, BusContract, LedgerContract, LeasesContract, LockClientContract):
     @pytest.fixture
     async def store(self, clock: ManualClock) -> Parts:
         return SqliteStore(InlineDatabase(), clock)
@@ -47,6 +55,12 @@ class TestSqliteInAFile(Timed, OutboxContract, BusContract, LedgerContract, Leas
         yield stores
         for store in stores:
             await store.close()
+
+
+async def test_the_fences_of_a_store_are_not_drawn_apart() -> None:
+    locks = LockClient(SqliteStore(InlineDatabase(), ManualClock()).leases)
+    with pytest.raises(CallerError, match="come with its grants"):
+        await locks.next_seq("job:7")
 
 
 @pytest.mark.parametrize("count", [500, 2_000])

@@ -33,6 +33,7 @@ from headrace.testing.contracts.inspector import InspectingContract
 from headrace.testing.contracts.leader import LeaderContract
 from headrace.testing.contracts.leases import LeasesContract
 from headrace.testing.contracts.ledger import LedgerContract
+from headrace.testing.contracts.locks import LockClientContract
 from headrace.testing.contracts.lost_claims import LosingContract
 from headrace.testing.contracts.open_transactions import OpeningContract
 from headrace.testing.contracts.outbox import OutboxContract
@@ -121,6 +122,7 @@ __all__ = [
     "LeaderContract",
     "LeasesContract",
     "LedgerContract",
+    "LockClientContract",
     "OpenTransactionContract",
     "OperationsContract",
     "OutboxContract",
