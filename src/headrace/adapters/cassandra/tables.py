@@ -51,7 +51,7 @@ class CassandraTables:
             await leases.stop()
             await session.close()
 
-    async def rows(self, name: str, **values: Any) -> list[CqlRow]:
+    async def rows(self, name: str, /, **values: Any) -> list[CqlRow]:
         """Run a statement; its rows, with aware moments. Of a conditional write the first column says whether it was
         applied. `Unknown`: it was sent, and its answer was lost. `Unreachable`: nothing was written."""
         return list((await self.session.run(name, values)).rows)
