@@ -113,3 +113,16 @@ def test_opening_sqlite_imports_no_other_driver() -> None:
     check = "; assert not {'psycopg', 'pydantic', 'aiormq'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", program + check], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+async def test_the_leases_of_a_store_are_opened_by_its_url(tmp_path: Path) -> None:
+    async with headrace.leases(f"sqlite:///{tmp_path}/locks.db") as leases:
+        assert (await leases.acquire("report", "a", 30.0)).granted
+    async with headrace.leases(f"sqlite:///{tmp_path}/locks.db") as leases:
+        assert not (await leases.acquire("report", "b", 30.0)).granted
+
+
+async def test_leases_that_are_nowhere_are_refused() -> None:
+    with pytest.raises(CallerError):
+        async with headrace.leases("zookeeper://host/locks"):
+            pass

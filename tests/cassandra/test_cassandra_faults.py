@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -109,26 +109,46 @@ async def test_a_block_of_tokens_that_may_be_somebody_elses_is_left_out(proxy: P
     assert await leases.next_seq(name) == 102
 
 
+async def acquired(leases: CassandraLeases, name: str) -> Leased:
+    return await leases.acquire(name, "worker-away", 30.0)
+
+
+async def taken_over(leases: CassandraLeases, name: str) -> Leased:
+    return await leases.takeover(name, "worker-away", 1, 30.0)
+
+
+@pytest.mark.parametrize("attempt", [acquired, taken_over])
 async def test_what_cannot_be_decided_is_unknown_and_asked_for_again(
-    proxy: Proxy, leases: CassandraLeases, line: CassandraSession
+    proxy: Proxy, session: CassandraSession, clock: ManualClock, attempt: Callable[..., Awaitable[Leased]]
 ) -> None:
-    name = resource()
-    await leases.next_seq(name)
-    proxy.black_hole("replies")
+    name, opened = resource(), await session_on(proxy.url, timeout_s=TIMEOUT_S)
+
+    async def meeting() -> None:
+        proxy.black_hole("replies")
+
+    first = attempt is acquired
+    met: Any = MetSession(opened, "lock_insert" if first else "lock_takeover", meeting)
+    leases = client_on(met, clock)
+    if not first:
+        await client_on(session, clock).acquire(name, "before", 30.0)
+        clock.advance(30.0)
     with pytest.raises(Unknown):
-        await leases.acquire(name, "worker-away", 30.0)
+        await attempt(leases, name)
     proxy.heal()
+    written = (await session.run("lock_row", {"resource_id": name})).rows[0]
+    assert written[0] == "worker-away"
 
     async def granted() -> Leased | None:
         with suppress_healing():
-            answer = await leases.acquire(name, "worker-away", 30.0)
+            answer = await attempt(leases, name)
             return answer if answer.granted else None
         return None
 
     answer = await eventually(granted, "the lock is granted again", BACK_S_MAX)
-    # Its row was written under an earlier token, which was never reported.
-    assert answer.lease.fence > 2
-    assert (await line.run("lock_row", {"resource_id": name})).rows[0][1] == answer.lease.fence
+    # Its row was written under a token that was never reported, and has a new one now.
+    assert answer.lease.fence > written[1]
+    assert (await session.run("lock_row", {"resource_id": name})).rows[0][1] == answer.lease.fence
+    await opened.close()
 
 
 async def test_a_node_that_is_away_is_unreachable_and_used_again_when_it_is_back(

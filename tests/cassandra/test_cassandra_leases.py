@@ -18,7 +18,7 @@ from headrace.testing.contracts.leases import NAME
 from headrace.testing.contracts.locks import RESOURCE
 from headrace.testing.passage import ManualClock, ManualPassage, Passage
 
-HANDLES = 3
+HANDLES = 2
 
 
 class TestCassandraLeases(LeasesContract, LockClientContract):

@@ -39,6 +39,25 @@ def test_locks_are_decided_in_the_own_data_centre_by_default() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operation", "reads", "levels"),
+    [
+        ("lock", True, ("SERIAL", "SERIAL")),
+        ("lock", False, ("LOCAL_QUORUM", "SERIAL")),
+        ("queue", True, ("LOCAL_QUORUM", "SERIAL")),
+        ("history", True, ("ONE", "SERIAL")),
+        ("history", False, ("LOCAL_QUORUM", "SERIAL")),
+    ],
+)
+def test_each_operation_has_its_consistency(operation: str, reads: bool, levels: tuple[str, str]) -> None:
+    assert CassandraOptions.of(URL).levels(operation, reads=reads) == levels
+
+
+def test_the_record_of_the_serial_kind_does_not_depend_on_it() -> None:
+    kinds = {CassandraOptions("shop", serial=serial).levels("settings", reads=False)[1] for serial in Serial}
+    assert kinds == {Serial.GLOBAL}
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "cassandra://host/",

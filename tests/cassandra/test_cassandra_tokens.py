@@ -6,6 +6,8 @@ epoch alone.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -31,8 +33,9 @@ from headrace.adapters.cassandra.tokens import Resources, Tokens
 from headrace.testing.passage import ManualClock
 
 HERE = Path(__file__).parent
-GRANTS = 6
+GRANTS = 4
 LIMIT_S = 120.0
+OVERTAKE_S = 0.3
 
 
 async def granted(leases: CassandraLeases, name: str, holder: str) -> int:
@@ -89,6 +92,31 @@ async def drawn_while_the_row_is_held(url: str, tokens: type[Tokens]) -> list[in
         return [*drawn, *fences, await granted(other, name, "b")]
 
 
+async def tasks_of_one_client(session: CassandraSession) -> list[int]:
+    """A task has drawn its token and is about to write its row; another of the same client has time to overtake it."""
+    name, fences = resource(), list[int]()
+
+    async def grant(holder: str) -> None:
+        fences.append(await granted(leases, name, holder))
+
+    async def meeting() -> None:
+        others.append(asyncio.ensure_future(grant("b")))
+        await asyncio.wait(others, timeout=OVERTAKE_S)
+
+    others: list[asyncio.Future[None]] = []
+    met: Any = MetSession(session, "lock_insert", meeting)
+    leases = CassandraLeases(met)
+    await grant("a")
+    await asyncio.gather(*others)
+    return fences
+
+
+async def test_tasks_of_one_client_are_granted_rising_tokens(session: CassandraSession) -> None:
+    fences = await tasks_of_one_client(session)
+    assert fences == sorted(set(fences))
+    assert len(fences) == 2
+
+
 WALKS = [blocks_of_two_clients, drawn_before_and_granted_after]
 
 
@@ -110,6 +138,7 @@ def book_of(url: str, directory: Path, kinds: Mapping[str, int]) -> list[tuple[s
     children = [
         subprocess.Popen(
             [sys.executable, str(HERE / "lock_holder_child.py"), kind, url, name, str(book), str(GRANTS)],
+            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -133,8 +162,8 @@ def test_processes_and_threads_are_granted_rising_tokens_beside_a_foreign_client
         highest = max(highest, token)
 
 
-def test_processes_without_confirmation_are_found_out(lock_keyspace: str, tmp_path: Path) -> None:
-    tokens = [token for _, token in book_of(lock_keyspace, tmp_path, {"unconfirmed": 2})]
+def test_threads_without_confirmation_are_found_out(lock_keyspace: str, tmp_path: Path) -> None:
+    tokens = [token for _, token in book_of(lock_keyspace, tmp_path, {"unconfirmed": 1})]
     assert tokens != sorted(tokens)
 
 
@@ -209,6 +238,17 @@ async def test_tokens_go_on_after_their_row_was_purged(session: CassandraSession
     before = await granted(leases, name, "a")
     await session.define(f"DELETE FROM lock_seq WHERE resource = '{name}' IF EXISTS")
     assert await granted(leases, name, "a") > before
+
+
+async def test_a_grant_that_was_confirmed_too_late_is_not_reported(session: CassandraSession) -> None:
+    name, clock = resource(), ManualClock()
+
+    async def meeting() -> None:
+        clock.advance(31.0)
+
+    met: Any = MetSession(session, "seq_row", meeting)
+    late = await client_on(met, clock).acquire(name, "a", 30.0)
+    assert (late.granted, late.lease.free) == (False, True)
 
 
 # What a client remembers

@@ -106,9 +106,10 @@ class CassandraLeases:
                 raise NotFound(f"{name!r} is not held", "acquire it")
             if found.holder == holder and found.epoch == epoch + 1 and self._reported(resource, found):
                 return Leased(True, self._lease(name, found), repeated=True)
-            if found.epoch != epoch or not found.expired(self._clock.wall()):
-                return Leased(False, self._lease(name, found))
-            return await self._timed(LeaseVerb.TAKEOVER, self._take(resource, holder, hold_s, found))
+            again = found.epoch == epoch + 1 and _unreported(resource, found, holder)
+            if again or (found.epoch == epoch and found.expired(self._clock.wall())):
+                return await self._timed(LeaseVerb.TAKEOVER, self._take(resource, holder, hold_s, found))
+            return Leased(False, self._lease(name, found))
 
     async def look(self, name: str) -> Lease | None:
         found = await self._row(name)
@@ -143,8 +144,7 @@ class CassandraLeases:
             return _gone(resource.name, wanted)
         if found.holder == holder and self._reported(resource, found):
             return Leased(True, self._lease(resource.name, found), repeated=True)
-        # A row of ours whose answer was lost earlier was never reported: it is as good as expired.
-        if found.expired(self._clock.wall()) or (found == resource.unsure and found.holder == holder):
+        if found.expired(self._clock.wall()) or _unreported(resource, found, holder):
             return await self._timed(LeaseVerb.TAKEOVER, self._take(resource, holder, hold_s, found))
         return Leased(False, self._lease(resource.name, found))
 
@@ -265,6 +265,11 @@ class CassandraLeases:
 def _check(name: str, holder: str) -> None:
     if not name or not holder:
         raise CallerError("a lease needs a name and a holder")
+
+
+def _unreported(resource: Resource, row: LockRow, holder: str) -> bool:
+    """Whether this client wrote the row for this holder and never learnt of it: then it is as good as expired."""
+    return row == resource.unsure and row.holder == holder
 
 
 def _gone(name: str, row: LockRow) -> Leased:

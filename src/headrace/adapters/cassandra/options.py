@@ -61,8 +61,9 @@ CONSISTENCY: Mapping[str, Levels] = {
 @dataclass(frozen=True, slots=True)
 class CassandraOptions:
     """Where the keyspace is and how it is used. `block_size` tokens of a lock are drawn at a time; `timeout_s` is what
-    a statement may take; `in_flight_max` statements are sent ahead of their answers, whose rows come in pages of
-    `page_rows`; an answer of more than `rows_max` is refused. A Cassandra before 4.0 speaks `protocol_version` 4."""
+    a statement may take, `connect_timeout_s` each step of connecting; `in_flight_max` statements are sent ahead of
+    their answers, whose rows come in pages of `page_rows`; an answer of more than `rows_max` is refused. A Cassandra
+    before 4.0 speaks `protocol_version` 4."""
 
     keyspace: str
     hosts: tuple[str, ...] = ("127.0.0.1",)
@@ -73,6 +74,7 @@ class CassandraOptions:
     serial: Serial = Serial.LOCAL
     block_size: int = 100
     timeout_s: float = 5.0
+    connect_timeout_s: float = 5.0
     in_flight_max: int = 512
     page_rows: int = 1_000
     rows_max: int = 100_000
@@ -83,8 +85,15 @@ class CassandraOptions:
         identifier(self.keyspace)
         if self.block_size < 1:
             raise CallerError("block_size is at least 1")
-        if min(self.timeout_s, self.in_flight_max, self.page_rows, self.rows_max) <= 0:
-            raise CallerError("timeout_s, in_flight_max, page_rows and rows_max are above 0")
+        if min(self.timeout_s, self.connect_timeout_s, self.in_flight_max, self.page_rows, self.rows_max) <= 0:
+            raise CallerError("timeouts, in_flight_max, page_rows and rows_max are above 0")
+
+    def levels(self, operation: str, *, reads: bool) -> tuple[Level | Serial, Serial]:
+        """The regular and the serial consistency of a statement."""
+        # The table that records the kind of serial consistency cannot depend on it.
+        serial = Serial.GLOBAL if operation == SETTINGS else self.serial
+        row = self.consistency[operation]
+        return (row.read or serial) if reads else row.write, serial
 
     @classmethod
     def of(cls, url: str) -> CassandraOptions:

@@ -26,7 +26,7 @@ from cassandra.policies import (
 from cassandra.query import PreparedStatement
 
 from headrace.adapters.cassandra.failures import connect_failure, failure
-from headrace.adapters.cassandra.options import SETTINGS, CassandraOptions, Serial
+from headrace.adapters.cassandra.options import CassandraOptions
 from headrace.adapters.cassandra.statements import CqlStatement
 from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
 
@@ -158,10 +158,7 @@ class CassandraSession:
                 prepared = self._driver.prepare(statement.text)
             except Exception as error:  # as above
                 raise failure(error, statement) from error
-            levels = self.options.consistency[statement.operation]
-            # The table that records the kind of serial consistency cannot depend on it.
-            serial = Serial.GLOBAL if statement.operation == SETTINGS else self.options.serial
-            level = (levels.read or serial) if statement.reads else levels.write
+            level, serial = self.options.levels(statement.operation, reads=statement.reads)
             prepared.consistency_level = getattr(ConsistencyLevel, level)
             prepared.serial_consistency_level = getattr(ConsistencyLevel, serial)
             prepared.fetch_size = self.options.page_rows
@@ -228,8 +225,8 @@ def _cluster(options: CassandraOptions) -> Any:
         auth_provider=login,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         reconnection_policy=ExponentialReconnectionPolicy(RECONNECT_S_MIN, RECONNECT_S_MAX),
-        connect_timeout=options.timeout_s,
-        control_connection_timeout=options.timeout_s,
+        connect_timeout=options.connect_timeout_s,
+        control_connection_timeout=options.connect_timeout_s,
         idle_heartbeat_interval=HEARTBEAT_S,
         idle_heartbeat_timeout=options.timeout_s,
         monitor_reporting_enabled=False,
