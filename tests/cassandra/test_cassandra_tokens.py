@@ -251,6 +251,18 @@ async def test_a_grant_that_was_confirmed_too_late_is_not_reported(session: Cass
     assert (late.granted, late.lease.free) == (False, True)
 
 
+async def test_a_row_that_arrives_after_its_release_is_not_taken_for_a_grant(session: CassandraSession) -> None:
+    """An insert was sent twice; the second was granted and released, others were granted, and the first arrives."""
+    name, clock = resource(), ManualClock()
+    leases = client_on(session, clock)
+    late = (await leases.acquire(name, "a", 30.0)).lease
+    assert await leases.release(name, late.fence)
+    assert await granted(client_on(session, clock), name, "b") > late.fence
+    values = {"holder": "a", "fencing_token": late.fence, "expire_at": late.expire_at, "epoch": late.epoch}
+    assert (await session.run("lock_insert", {"resource_id": name, **values})).applied
+    assert not (await leases.acquire(name, "a", 30.0)).granted
+
+
 # What a client remembers
 
 

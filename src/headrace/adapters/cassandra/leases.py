@@ -208,6 +208,9 @@ class CassandraLeases:
         name, row, unsure = resource.name, resource.granted, False
         if row is None or row.token != fence:
             row = await self._row(name)
+        else:
+            # Not repeated any more: an insert that was sent twice may arrive only now, after others were granted.
+            resource.granted = None
         for _ in range(ROUNDS_MAX):
             if row is None or row.token != fence:
                 # After a lost answer a row that is gone is what was asked for.

@@ -33,6 +33,8 @@ from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge,
 # A node that comes back is used within seconds, and one that stays away costs next to nothing.
 RECONNECT_S_MIN, RECONNECT_S_MAX = 0.25, 5.0
 HEARTBEAT_S = 5.0
+# All nodes of a cluster agree on a new table before there is an answer.
+DEFINE_S_MAX = 30.0
 
 CqlRow = tuple[Any, ...]
 
@@ -128,7 +130,7 @@ class CassandraSession:
         """Run a statement that makes a keyspace or a table, and wait until all nodes know it."""
         self._check_open()
         try:
-            await asyncio.to_thread(self._driver.execute, text)
+            await asyncio.to_thread(self._driver.execute, text, timeout=DEFINE_S_MAX)
         except Exception as error:  # as above
             raise failure(error, CqlStatement.of(text.split("(")[0].strip(), text)) from error
 
