@@ -30,6 +30,7 @@ from headrace.adapters.cassandra.leases import CassandraLeases
 from headrace.adapters.cassandra.session import CassandraSession
 from headrace.adapters.cassandra.statements import CqlStatement, statements
 from headrace.adapters.cassandra.tokens import Resources, Tokens
+from headrace.core.leases import LeaseOperation, LeaseVerb
 from headrace.testing.passage import ManualClock
 
 HERE = Path(__file__).parent
@@ -233,11 +234,28 @@ async def test_a_row_that_lacks_every_column_is_taken_over(session: CassandraSes
     assert (await client_on(session, clock).acquire(name, "a", 30.0)).granted
 
 
-async def test_tokens_go_on_after_their_row_was_purged(session: CassandraSession, clock: ManualClock) -> None:
-    name, leases = resource(), client_on(session, clock)
-    before = await granted(leases, name, "a")
+@pytest.mark.parametrize("block_size", [1, 100])
+async def test_tokens_go_on_after_their_row_was_purged(lock_keyspace: str, block_size: int) -> None:
+    name, session = resource(), await session_on(lock_keyspace, block_size=block_size)
+    leases = client_on(session)
+    drawn = [await leases.next_seq(name), await granted(leases, name, "a")]
     await session.define(f"DELETE FROM lock_seq WHERE resource = '{name}' IF EXISTS")
-    assert await granted(leases, name, "a") > before
+    drawn += [await leases.next_seq(name), await granted(leases, name, "a")]
+    assert drawn == sorted(set(drawn))
+    await session.close()
+
+
+async def test_a_stale_block_is_left_at_once(lock_keyspace: str) -> None:
+    """One more purchase and one more write; not one for every token that is left of it."""
+    name, mine, yours = resource(), await session_on(lock_keyspace), await session_on(lock_keyspace)
+    seen = list[LeaseOperation]()
+    leases = CassandraLeases(mine, seen.append)
+    await granted(leases, name, "a")
+    await client_on(yours).next_seq(name)
+    assert await granted(leases, name, "a") == 201
+    assert [operation.op for operation in seen].count(LeaseVerb.NEXT_SEQ) == 2
+    await mine.close()
+    await yours.close()
 
 
 async def test_a_grant_that_was_confirmed_too_late_is_not_reported(session: CassandraSession) -> None:

@@ -160,7 +160,8 @@ class CassandraLeases:
     async def _confirm(self, resource: Resource, row: LockRow, token: Token) -> Leased:
         """Report a grant once its token is above all others; until then it is moved on, while the row is held."""
         while not await self._tokens.is_newest(resource, token):
-            token = await self._draw(resource, token.value)
+            # What is left of its block is no newer.
+            token = await self._draw(resource, token.block_end)
             moved = replace(row, token=token.value)
             found = await self._claim("lock_token", resource, moved, row)
             if found is None:
