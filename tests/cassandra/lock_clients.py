@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,16 +35,18 @@ class UnconfirmedTokens(Tokens):
 
 
 class MetSession:
-    """A session in which a test does something just before a statement is sent, once."""
+    """A session in which a test does something just before a statement is sent, once, and which counts statements."""
 
     def __init__(self, inner: CassandraSession, statement: str, meeting: Meeting) -> None:
         self._inner, self._statement, self._meeting = inner, statement, meeting
         self.options, self.takes, self.met = inner.options, inner.takes, 0
+        self.sent: Counter[str] = Counter()
 
     async def run(self, name: str, values: Mapping[str, Any] | None = None) -> CqlRows:
         if name == self._statement and not self.met:
             self.met = 1
             await self._meeting()
+        self.sent[name] += 1
         return await self._inner.run(name, values)
 
 

@@ -30,7 +30,6 @@ from headrace.adapters.cassandra.leases import CassandraLeases
 from headrace.adapters.cassandra.session import CassandraSession
 from headrace.adapters.cassandra.statements import CqlStatement, statements
 from headrace.adapters.cassandra.tokens import Resources, Tokens
-from headrace.core.leases import LeaseOperation, LeaseVerb
 from headrace.testing.passage import ManualClock
 
 HERE = Path(__file__).parent
@@ -248,12 +247,13 @@ async def test_tokens_go_on_after_their_row_was_purged(lock_keyspace: str, block
 async def test_a_stale_block_is_left_at_once(lock_keyspace: str) -> None:
     """One more purchase and one more write; not one for every token that is left of it."""
     name, mine, yours = resource(), await session_on(lock_keyspace), await session_on(lock_keyspace)
-    seen = list[LeaseOperation]()
-    leases = CassandraLeases(mine, seen.append)
-    await granted(leases, name, "a")
-    await client_on(yours).next_seq(name)
-    assert await granted(leases, name, "a") == 201
-    assert [operation.op for operation in seen].count(LeaseVerb.NEXT_SEQ) == 2
+
+    async def meeting() -> None:
+        await client_on(yours).next_seq(name)
+
+    met: Any = MetSession(mine, "seq_row", meeting)
+    assert await granted(client_on(met), name, "a") == 201
+    assert (met.sent["lock_token"], met.sent["seq_row"]) == (1, 2)
     await mine.close()
     await yours.close()
 
