@@ -15,9 +15,10 @@ from headrace.core.claims import Want
 from headrace.core.parcels import PARCEL_ITEMS_MAX
 from headrace.runtime.context import Streams
 from headrace.runtime.flow import Stage
+from headrace.runtime.judgement import HandlerTimeout
 from headrace.runtime.lanes import ItemLane, Lane
 from headrace.runtime.slices import Place, Slice
-from headrace.runtime.verdicts import HandlerTimeout, record
+from headrace.runtime.verdicts import record
 from headrace.runtime.yard import Why, Yard
 
 Revoke = Callable[[Sequence[int]], Awaitable[None]]

@@ -47,7 +47,7 @@ def trace(error: BaseException) -> str:
 def _from_handler(trail: TracebackType | None) -> TracebackType | None:
     """Without the frames of the runtime that called the handler; all of them if there are no others."""
     inner = trail
-    while inner is not None and Path(inner.tb_frame.f_code.co_filename).parent == RUNTIME:
+    while inner is not None and RUNTIME in Path(inner.tb_frame.f_code.co_filename).parents:
         inner = inner.tb_next
     return inner or trail
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.runtime.answers import close_unrun, item_answer, list_answers
 from headrace.runtime.context import Context, Out
 from headrace.runtime.interruptions import interrupts
+from headrace.runtime.judgement import NOT_DONE, HandlerTimeout
 from headrace.runtime.slices import ListCall, Place, Slice, Spots
-from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
+from headrace.runtime.verdicts import open_slice, record
 from headrace.runtime.yard import Why
 
 if TYPE_CHECKING:

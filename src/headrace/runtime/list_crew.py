@@ -15,9 +15,10 @@ from headrace.core.bits import of, ones
 from headrace.runtime.context import Streams
 from headrace.runtime.crew import Crew
 from headrace.runtime.flow import Stage
+from headrace.runtime.judgement import NOT_DONE, HandlerTimeout
 from headrace.runtime.lanes import OUTPUT_BYTES_DUE, Lane, ListLane
 from headrace.runtime.slices import Place, Slice, Spots
-from headrace.runtime.verdicts import NOT_DONE, HandlerTimeout, open_slice, record
+from headrace.runtime.verdicts import open_slice, record
 from headrace.runtime.yard import Why, Yard
 
 

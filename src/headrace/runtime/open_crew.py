@@ -16,10 +16,11 @@ from headrace.runtime.bracket import Bracket, Ending, Opener
 from headrace.runtime.context import OPEN
 from headrace.runtime.crew import Crew, Revoke
 from headrace.runtime.flow import Stage
+from headrace.runtime.judgement import NOT_DONE
 from headrace.runtime.lanes import ItemLane, ListLane
 from headrace.runtime.list_crew import ListCrew
 from headrace.runtime.slices import Slice, Spots
-from headrace.runtime.verdicts import NOT_DONE, record
+from headrace.runtime.verdicts import record
 from headrace.runtime.yard import Why, Yard
 
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import structlog
@@ -24,6 +23,7 @@ from headrace.core.errors import ClaimLost, HeadraceError, NotFound
 from headrace.core.leases import Leased
 from headrace.ports.leases import Leases
 from headrace.ports.seams import Clock
+from headrace.runtime.fenced import Fenced
 from headrace.runtime.seams import Seams
 
 HOLD_S = 10.0
@@ -141,7 +141,7 @@ class Leadership:
 
     def fenced(self, loop: Coroutine[Any, Any, None], term: Term) -> Coroutine[Any, Any, None]:
         """The loop, with the clock asked before each of its steps."""
-        return _Fenced(loop, term)
+        return Fenced(loop, lambda: term.over)
 
     async def renew(self, term: Term) -> None:
         """Hold on until the lease is lost; a store that does not answer is asked again, as long as there is time."""
@@ -183,24 +183,3 @@ def _is_lost(task: asyncio.Future[None], term: Term) -> bool:
 
 def _error(task: asyncio.Future[None], term: Term) -> BaseException | None:
     return None if task.cancelled() or _is_lost(task, term) else task.exception()
-
-
-class _Fenced(Coroutine[Any, Any, None]):
-    """A coroutine that takes no step after its lease: it is cancelled where it waits. What is cancelled earlier, while
-    there is time left, may clean up."""
-
-    def __init__(self, inner: Coroutine[Any, Any, None], term: Term) -> None:
-        self._inner, self._term = inner, term
-
-    def send(self, value: Any) -> Any:
-        # Not an error that a loop might catch and go on after.
-        return self._inner.throw(asyncio.CancelledError()) if self._term.over else self._inner.send(value)
-
-    def throw(self, kind: Any, value: BaseException | object = None, traceback: TracebackType | None = None, /) -> Any:
-        return self._inner.throw(kind) if value is None else self._inner.throw(kind, value, traceback)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return self._inner.__await__()

@@ -34,11 +34,11 @@ from headrace_silver.quality.values import (
     BandBreak,
     ClosedLetters,
     Copies,
+    NewsSource,
     Quality,
     RejectDay,
     Rejection,
     ReportSettings,
-    Source,
     SymbolQuality,
 )
 from headrace_silver.records.payload_values import date_of
@@ -268,7 +268,7 @@ def _articles(store: SilverStore, since: datetime) -> ArticleQuality:
         articles=articles,
         sources=sources,
         with_symbols=with_symbols,
-        largest=[Source(*row) for row in store.rows("report_sources", {"since": since, "most": SOURCES_MAX})],
+        largest=[NewsSource(*row) for row in store.rows("report_sources", {"since": since, "most": SOURCES_MAX})],
         copy_groups=copies[0][6] if copies else 0,
         copies_extra=copies[0][7] if copies else 0,
         copies=[Copies(*row[:6]) for row in copies],

@@ -147,7 +147,7 @@ class ClosedLetters:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NewsSource:
     """The articles of one source: how many in which language, and how long after publication they were first seen."""
 
     domain: str
@@ -179,7 +179,7 @@ class ArticleQuality:
     articles: int = 0
     sources: int = 0
     with_symbols: int = 0
-    largest: Sequence[Source] = ()
+    largest: Sequence[NewsSource] = ()
     copy_groups: int = 0
     copies_extra: int = 0
     copies: Sequence[Copies] = ()

@@ -1,0 +1,35 @@
+"""A coroutine that takes no step after its hold has ended.
+
+A timer that cancels it is not enough: a process that was frozen, or a loop that was blocked, finds the timer and the
+coroutine's next step due in the same turn, and the step may come first. So the clock is asked before each step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Fenced(Coroutine[Any, Any, T]):
+    """The coroutine `inner`, cancelled where it waits once `over` says so. What is cancelled earlier, while there is
+    time left, may clean up."""
+
+    def __init__(self, inner: Coroutine[Any, Any, T], over: Callable[[], bool]) -> None:
+        self._inner, self._over = inner, over
+
+    def send(self, value: Any) -> Any:
+        # Not an error that a loop might catch and go on after.
+        return self._inner.throw(asyncio.CancelledError()) if self._over() else self._inner.send(value)
+
+    def throw(self, kind: Any, value: BaseException | object = None, traceback: TracebackType | None = None, /) -> Any:
+        return self._inner.throw(kind) if value is None else self._inner.throw(kind, value, traceback)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._inner.__await__()
