@@ -11,6 +11,7 @@ PUBLIC = {
     "headrace.ports",
     "headrace.schedules",
     "headrace.services",
+    "headrace.sources",
     "headrace.tables",
     "headrace.testing",
     "headrace.testing.rig",

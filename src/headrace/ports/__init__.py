@@ -86,6 +86,11 @@ if TYPE_CHECKING:
     from headrace.core.schedules import Overlap as Overlap
     from headrace.core.schedules import Schedule as Schedule
     from headrace.core.schedules import ScheduleView as ScheduleView
+    from headrace.core.sources import HeldItem as HeldItem
+    from headrace.core.sources import ItemCandidate as ItemCandidate
+    from headrace.core.sources import ItemSettlement as ItemSettlement
+    from headrace.core.sources import ItemState as ItemState
+    from headrace.core.sources import Polled as Polled
     from headrace.core.table_statements import Step as Step
     from headrace.core.table_statements import TableMigration as TableMigration
     from headrace.core.table_statements import TablePart as TablePart
@@ -123,6 +128,8 @@ if TYPE_CHECKING:
     from headrace.ports.sink import Effect as Effect
     from headrace.ports.sink import EffectView as EffectView
     from headrace.ports.sink import Sink as Sink
+    from headrace.ports.source import Source as Source
+    from headrace.ports.source import SourceFeatures as SourceFeatures
     from headrace.ports.store import Features as Features
     from headrace.ports.store import Store as Store
     from headrace.ports.tables import Tables as Tables
@@ -143,6 +150,7 @@ _NAMES = {
     "headrace.ports.schedules": ("ScheduledStore", "Schedules"),
     "headrace.ports.seams": ("Beat", "Chance", "Clock", "Identity", "Threads"),
     "headrace.ports.sink": ("Sink", "Applied", "Change", "Effect", "EffectView"),
+    "headrace.ports.source": ("Source", "SourceFeatures"),
     "headrace.ports.store": ("Store", "Features"),
     "headrace.ports.tables": ("Tables",),
     "headrace.ports.transactions": ("OpenTransaction", "OpenTransactions", "Terms"),
@@ -204,6 +212,7 @@ _NAMES = {
         "Schedule",
         "ScheduleView",
     ),
+    "headrace.core.sources": ("HeldItem", "ItemCandidate", "ItemSettlement", "ItemState", "Polled"),
     "headrace.core.tally": ("JobState", "Tally", "Tolerance"),
     "headrace.core.table_statements": ("Step", "TableMigration", "TablePart", "TableStatement"),
     "headrace.core.units": ("StepDone", "Unit", "UnitDone"),

@@ -55,6 +55,10 @@ class Observer:
         else:
             self._log.warning(name, **fields)
 
+    def bound(self, **fields: Any) -> Any:
+        """A logger for what a handler has to say, with these fields in each of its lines."""
+        return self._log.bind(**fields)
+
     def count(self, name: str, by: int) -> None:
         """Count without a line: for what happens too often to be told."""
         self.counts[name] += by

@@ -9,7 +9,7 @@ So whoever is down is asked once per pause by each worker process, however much 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headrace.core.backoff import Backoff
 from headrace.core.errors import HeadraceError
@@ -19,11 +19,18 @@ from headrace.ports.seams import Chance
 from headrace.runtime.observe import Observer
 from headrace.runtime.pacing import Pauses
 
-if TYPE_CHECKING:
-    from headrace.runtime.flow import Stage
-
 # Every try costs an item a move in the account, so the pauses are longer than those of a call that is simply repeated.
 TRIES = Backoff(0.1, 5.0)
+
+
+class Guarded(Protocol):
+    """What has a circuit breaker: a stage of a flow, or a source, whose flow is empty."""
+
+    @property
+    def flow(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 class CircuitBreaker:
@@ -82,7 +89,7 @@ class Outages:
         self._chance, self._observer, self._now = chance, observer, now
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
 
-    def breaker(self, stage: Stage) -> CircuitBreaker:
+    def breaker(self, stage: Guarded) -> CircuitBreaker:
         name = (stage.flow, stage.name)
         if name not in self._breakers:
             self._breakers[name] = CircuitBreaker(self._chance)
@@ -99,7 +106,7 @@ class Outages:
         named = any(kind in policy.per for kind in type(error).__mro__ if issubclass(kind, HeadraceError))
         return None if named else error
 
-    def failed(self, stage: Stage, error: BaseException) -> float:
+    def failed(self, stage: Guarded, error: BaseException) -> float:
         """An item of a stage met an outage: how long it waits."""
         pause_s, begins = self.breaker(stage).fail(self._now())
         if begins:
@@ -113,7 +120,7 @@ class Outages:
             )
         return pause_s
 
-    def passed(self, stage: Stage, fence: int) -> None:
+    def passed(self, stage: Guarded, fence: int) -> None:
         """An item of this claim has ended, somehow."""
         if self.breaker(stage).passed(fence):
             self._observer.event("sink.recovered", flow=stage.flow, stage=stage.name)

@@ -1,0 +1,200 @@
+"""What a worker of a source does when a hold ends, or its handler does not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from source_bench import SourceBench, take
+
+from headrace.core.errors import ClaimLost, HandlersHang, Unreachable
+from headrace.core.sources import HeldItem, ItemCandidate, ItemState, Polled
+from headrace.sources import SourceContext
+from headrace.testing.memory_source import MemorySource
+
+
+class TestHolds:
+    def test_a_long_handler_keeps_its_hold(self, bench: SourceBench) -> None:
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            await take(50.0)
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(work), 55.0))
+        row = bench.source.rows["a"]
+        assert (row.state, row.fence) == (ItemState.DONE, 1)
+
+    def test_a_refused_renewal_ends_the_handler_and_nothing_is_written(self, bench: SourceBench) -> None:
+        stopped: list[float] = []
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            if context.fence > 5:
+                return
+            try:
+                await take(50.0)
+            finally:
+                stopped.append(bench.loop.time())
+
+        async def story() -> None:
+            serving = asyncio.ensure_future(bench.serve(worker, 9.0))
+            await bench.until(lambda: bench.source.rows["a"].holder)
+            bench.source.rows["a"].fence = 5
+            await serving
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.run(story())
+        row = bench.source.rows["a"]
+        # The renewal at a third was refused; the item was another's until that hold had passed.
+        assert stopped == [pytest.approx(1.0, abs=0.05)]
+        assert worker.observer.counts["hold.lost"] == 1
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 6)
+
+    def test_unanswered_renewals_end_the_handler_before_the_hold_ends(self) -> None:
+        class Mute(MemorySource):
+            async def renew(self, held: HeldItem, hold_s: float) -> bool:
+                await asyncio.Event().wait()
+                return True
+
+        bench, stopped = SourceBench(Mute), []
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            if context.fence == 2:
+                return
+            try:
+                await take(50.0)
+            finally:
+                stopped.append(bench.loop.time())
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.run(bench.serve(worker, 9.0))
+        row = bench.source.rows["a"]
+        assert stopped == [pytest.approx(2.7, abs=0.05)]
+        assert worker.observer.counts["hold.lost"] == 1
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
+
+    def test_a_handler_takes_no_step_after_its_hold_though_the_loop_was_blocked(self, bench: SourceBench) -> None:
+        """The clock jumps while the handler waits, as for a process that was stopped; its next step is due before any
+        timer of the worker."""
+        steps: list[str] = []
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            if context.fence == 2:
+                return
+            await take(0.1)
+            steps.append("too late")
+
+        async def story() -> None:
+            serving = asyncio.ensure_future(bench.serve(worker, 9.0))
+            await bench.until(lambda: bench.source.rows["a"].holder)
+            bench.loop._now += 20.0
+            await serving
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.run(story())
+        assert steps == []
+        assert worker.observer.counts["hold.lost"] == 1
+
+    def test_a_hold_that_was_given_up_is_not_taken_again_under_its_fence(self) -> None:
+        fences: list[int] = []
+
+        class Slow(MemorySource):
+            """Its holds last longer than it says, so that it answers with the old one again."""
+
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                return await super().hold(candidate, holder, 3 * hold_s)
+
+            async def poll(self, count_max: int) -> Polled:
+                return Polled(tuple(ItemCandidate(key) for key, row in self.rows.items() if row.state is None))
+
+            async def renew(self, held: HeldItem, hold_s: float) -> bool:
+                raise Unreachable("cut off")
+
+        bench = SourceBench(Slow)
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            fences.append(context.fence)
+            if context.fence == 1:
+                await take(50.0)
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(work), 15.0))
+        assert fences == [1, 2]
+
+    def test_a_sink_that_knows_of_a_lost_hold_spends_no_attempt(self, bench: SourceBench) -> None:
+        async def work(_payload: Any, context: SourceContext) -> None:
+            if context.fence == 1:
+                raise ClaimLost("a newer fence was there", context.fence)
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(work), 9.0))
+        row = bench.source.rows["a"]
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
+
+    def test_an_answer_that_was_long_on_its_way_is_not_used(self) -> None:
+        class Late(MemorySource):
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                held = await super().hold(candidate, holder, hold_s)
+                if held is not None and held.fence == 1:
+                    for _ in range(3):
+                        with contextlib.suppress(asyncio.CancelledError):
+                            await take(2.8)
+                return held
+
+        bench, fences = SourceBench(Late), []
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            fences.append(context.fence)
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(work), 30.0))
+        assert 1 not in fences
+        assert bench.source.rows["a"].state is ItemState.DONE
+
+
+class TestTimeouts:
+    def test_a_timeout_is_a_failed_attempt(self, bench: SourceBench) -> None:
+        async def work(_payload: Any, context: SourceContext) -> None:
+            assert context.left_s == pytest.approx(5.0)
+            await take(50.0)
+
+        bench.source.add("a", timeout_s=5.0, attempts_max=1)
+        bench.run(bench.serve(bench.worker(work), 10.0))
+        row = bench.source.rows["a"]
+        assert row.failure is not None
+        assert (row.state, row.attempts, row.failure.reason) == (ItemState.DEAD, 1, "timeout")
+        assert "await take(50.0)" in row.failure.traceback
+
+    def test_a_handler_that_swallows_its_cancellation_keeps_its_place(self, bench: SourceBench) -> None:
+        async def work(payload: str, _context: SourceContext) -> None:
+            if payload == "stubborn":
+                with contextlib.suppress(asyncio.CancelledError):
+                    await take(50.0)
+                await take(12.0)
+
+        async def story() -> None:
+            serving = asyncio.ensure_future(bench.serve(worker, 30.0))
+            await bench.until(lambda: bench.source.rows["a"].state is ItemState.DEAD)
+            assert (worker.hung, worker.in_progress) == (1, 1)
+            await bench.until(lambda: not worker.hung)
+            await serving
+
+        bench.source.add("a", "stubborn", timeout_s=1.0, attempts_max=1)
+        worker = bench.worker(work)
+        bench.run(story())
+        assert worker.observer.counts["handler.hung"] == 1
+
+    def test_a_worker_of_which_nothing_is_left_ends(self, bench: SourceBench) -> None:
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            while True:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await take(500.0)
+
+        for number in range(2):
+            bench.source.add(f"i{number}", timeout_s=1.0, attempts_max=1)
+        with pytest.raises(HandlersHang, match="2 handlers of 'jobs'"):
+            bench.run(bench.worker(work, in_progress_max=2).run())
+        assert all(row.state is ItemState.DEAD for row in bench.source.rows.values())

@@ -1,0 +1,359 @@
+"""The worker of a source: outcomes, taking items, outages, drain, progress."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from source_bench import OPTIONS, SourceBench, take
+
+from headrace import Dead, Retry, Snooze
+from headrace.core.errors import InvalidFlow, SchemaMismatch, Unreachable
+from headrace.core.retry import RetryPolicy
+from headrace.core.sources import HeldItem, ItemSettlement, ItemState, Polled
+from headrace.runtime.failed_attempts import FailedAttempt
+from headrace.sources import SourceContext, SourceOptions
+from headrace.testing.memory_source import MemorySource
+
+
+async def nothing(_payload: Any, _context: SourceContext) -> None:
+    """A handler that has nothing to do."""
+
+
+class TestOutcomes:
+    def test_an_item_is_done_with_its_result(self, bench: SourceBench) -> None:
+        async def double(payload: int, context: SourceContext) -> None:
+            context.result = 2 * payload
+
+        bench.source.add("a", 21)
+        bench.run(bench.serve(bench.worker(double), 1.0))
+        row = bench.source.rows["a"]
+        assert (row.state, row.attempts, row.result, row.failure) == (ItemState.DONE, 1, 42, None)
+
+    def test_a_failed_attempt_is_retried_until_it_is_the_last(self, bench: SourceBench) -> None:
+        heard: list[tuple[str, int, bool]] = []
+
+        async def fail(_payload: Any, context: SourceContext) -> None:
+            raise ValueError(f"attempt {context.attempt}")
+
+        def note(error: BaseException, attempt: FailedAttempt) -> None:
+            heard.append((str(error), attempt.attempt, attempt.dead))
+
+        bench.source.add("a")
+        worker = bench.worker(fail, retry=RetryPolicy(attempts_max=3, first_s=1.0), on_error=note)
+        bench.run(bench.serve(worker, 20.0))
+        row = bench.source.rows["a"]
+        assert heard == [("attempt 1", 1, False), ("attempt 2", 2, False), ("attempt 3", 3, True)]
+        assert (row.state, row.attempts) == (ItemState.DEAD, 3)
+        assert row.failure is not None
+        assert (row.failure.reason, row.failure.rule) == ("ValueError", "attempts_max")
+        assert 'raise ValueError(f"attempt' in row.failure.traceback
+        assert "runtime" not in row.failure.traceback
+
+    def test_an_item_has_its_own_limit_of_attempts(self, bench: SourceBench) -> None:
+        async def fail(_payload: Any, _context: SourceContext) -> None:
+            raise ValueError
+
+        bench.source.add("a", attempts_max=2)
+        bench.run(bench.serve(bench.worker(fail), 20.0))
+        assert bench.source.rows["a"].attempts == 2
+
+    def test_dead_is_dead_at_once_and_a_snooze_spends_nothing(self, bench: SourceBench) -> None:
+        async def answer(payload: str, context: SourceContext) -> Any:
+            if payload == "die":
+                return Dead("unknown type", "type")
+            return Snooze(3.0) if context.fence == 1 else None
+
+        bench.source.add("a", "die")
+        bench.source.add("b", "wait")
+        bench.run(bench.serve(bench.worker(answer), 10.0))
+        dead, done = bench.source.rows["a"], bench.source.rows["b"]
+        assert dead.failure is not None
+        assert (dead.state, dead.failure.rule, dead.attempts) == (ItemState.DEAD, "type", 1)
+        assert (done.state, done.attempts, done.fence) == (ItemState.DONE, 1, 2)
+
+    @pytest.mark.parametrize("bad", [Retry, 7, Retry(after_s="soon")])  # type: ignore[arg-type]
+    def test_an_answer_that_is_none_is_a_failed_attempt(self, bench: SourceBench, bad: Any) -> None:
+        async def answer(_payload: Any, _context: SourceContext) -> Any:
+            return bad
+
+        bench.source.add("a", attempts_max=1)
+        bench.run(bench.serve(bench.worker(answer), 1.0))
+        failure = bench.source.rows["a"].failure
+        assert failure is not None
+        assert failure.reason == "InvalidFlow"
+
+    def test_what_can_be_awaited_is_awaited(self, bench: SourceBench) -> None:
+        ran: list[str] = []
+
+        async def inner() -> None:
+            ran.append("inner")
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(lambda _payload, _context: inner()), 1.0))
+        assert ran == ["inner"]
+
+    def test_a_handler_that_cancels_itself_has_failed(self, bench: SourceBench) -> None:
+        async def cancel(_payload: Any, _context: SourceContext) -> None:
+            raise asyncio.CancelledError
+
+        bench.source.add("a", attempts_max=1)
+        bench.run(bench.serve(bench.worker(cancel), 1.0))
+        failure = bench.source.rows["a"].failure
+        assert failure is not None
+        assert failure.reason == "CancelledError"
+
+    def test_accepted_settlements_are_told_whatever_the_listener_does(self, bench: SourceBench) -> None:
+        told: list[tuple[str, str, float]] = []
+
+        def note(held: HeldItem, settlement: ItemSettlement) -> None:
+            told.append((held.key, settlement.state, round(settlement.took_s, 3)))
+            raise RuntimeError("broken listener")
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            await take(2.0)
+
+        bench.source.add("a")
+        worker = bench.worker(work, on_settled=note)
+        bench.run(bench.serve(worker, 5.0))
+        assert told == [("a", "done", 2.0)]
+        assert worker.observer.counts["on_settled.failed"] == 1
+
+
+class TestTaking:
+    def test_no_more_than_its_places_are_taken(self, bench: SourceBench) -> None:
+        most: list[int] = []
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            most.append(worker.in_progress)
+            await take(1.0)
+
+        for number in range(20):
+            bench.source.add(f"i{number}")
+        worker = bench.worker(work, in_progress_max=4)
+        bench.run(bench.serve(worker, 10.0))
+        assert max(most) == 4
+        assert all(row.state is ItemState.DONE for row in bench.source.rows.values())
+
+    def test_the_lowest_rank_comes_first(self, bench: SourceBench) -> None:
+        order: list[str] = []
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            order.append(context.key)
+
+        for number in range(10):
+            bench.source.add(f"i{number}", rank=9 - number)
+        bench.run(bench.serve(bench.worker(work, in_progress_max=1), 2.0))
+        assert order == [f"i{number}" for number in reversed(range(10))]
+
+    def test_two_workers_do_not_begin_with_the_same_items(self, bench: SourceBench) -> None:
+        """Both poll in one instant; had they one order, one of them would miss nearly every time."""
+
+        async def story() -> list[int]:
+            workers = [bench.worker(nothing, in_progress_max=2) for _ in range(4)]
+            workers[1]._seams.chance.random()
+            await asyncio.gather(*(bench.serve(worker, 3.0) for worker in workers))
+            return [worker.observer.counts["items.done"] for worker in workers]
+
+        for number in range(32):
+            bench.source.add(f"i{number}")
+        assert sum(bench.run(story())) == 32
+
+    def test_an_item_that_comes_is_taken_within_a_poll_without_a_ring(self) -> None:
+        class Silent(MemorySource):
+            def _ring(self) -> None:
+                """It cannot know."""
+
+        bench = SourceBench(Silent)
+
+        async def story() -> float:
+            serving = asyncio.ensure_future(bench.serve(bench.worker(nothing), 20.0))
+            await take(7.123)
+            began = bench.loop.time()
+            bench.source.add("a")
+            await bench.until(lambda: bench.source.rows["a"].state is ItemState.DONE)
+            took_s = bench.loop.time() - began
+            await serving
+            return took_s
+
+        assert bench.run(story()) <= OPTIONS.poll_s + 0.02
+
+    def test_an_item_that_is_not_due_is_taken_when_it_is(self, bench: SourceBench) -> None:
+        async def note(_payload: Any, context: SourceContext) -> None:
+            context.result = bench.clock.wall() - due_at
+
+        due_at = bench.clock.wall() + 3.3
+        bench.source.add("a", due_at=due_at)
+        bench.run(bench.serve(bench.worker(note), 5.0))
+        assert 0 <= bench.source.rows["a"].result <= 0.02
+
+
+class TestOutages:
+    def test_an_outage_of_the_source_is_waited_out(self) -> None:
+        class Failing(MemorySource):
+            up = False
+
+            async def poll(self, count_max: int) -> Polled:
+                if not self.up:
+                    raise Unreachable("no answer")
+                return await super().poll(count_max)
+
+        bench = SourceBench(Failing)
+
+        async def story() -> None:
+            serving = asyncio.ensure_future(bench.serve(worker, 60.0))
+            await take(30.0)
+            setattr(bench.source, "up", True)  # noqa: B010 - a class of this test
+            await bench.until(lambda: bench.source.rows["a"].state is ItemState.DONE, 3.0)
+            await serving
+
+        bench.source.add("a")
+        worker = bench.worker(nothing)
+        bench.run(story())
+        assert worker.observer.counts["source.failing"] > 5
+        assert bench.source.rows["a"].attempts == 1
+
+    def test_a_source_that_never_answers_is_asked_again(self) -> None:
+        class Mute(MemorySource):
+            polls = 0
+
+            async def poll(self, count_max: int) -> Polled:
+                self.polls += 1
+                if self.polls == 1:
+                    await asyncio.Event().wait()
+                return await super().poll(count_max)
+
+        bench = SourceBench(Mute)
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(nothing), 10.0))
+        assert bench.source.rows["a"].state is ItemState.DONE
+
+    def test_an_outage_of_what_the_handler_needs_spends_no_attempt(self, bench: SourceBench) -> None:
+        calls: list[float] = []
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            calls.append(bench.loop.time())
+            if bench.loop.time() < 20.0:
+                raise Unreachable("the sink is away")
+
+        for number in range(5):
+            bench.source.add(f"i{number}")
+        bench.run(bench.serve(bench.worker(work), 40.0))
+        assert all((row.state, row.attempts) == (ItemState.DONE, 1) for row in bench.source.rows.values())
+        # The breaker opened: five at first, and from then on one per pause.
+        assert len([at for at in calls if at < 20.0]) < 20
+
+    def test_an_error_that_does_not_heal_ends_the_worker_and_what_is_held_goes_back(self) -> None:
+        class Broken(MemorySource):
+            async def poll(self, count_max: int) -> Polled:
+                if self.rows["a"].holder:
+                    raise SchemaMismatch("another version")
+                return await super().poll(count_max)
+
+        bench = SourceBench(Broken)
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            await take(50.0)
+
+        bench.source.add("a")
+        with pytest.raises(SchemaMismatch):
+            bench.run(bench.worker(work).run())
+        row = bench.source.rows["a"]
+        assert (row.state, row.holder, row.attempts) == (None, "", 0)
+
+    def test_a_settlement_is_repeated_as_it_was(self) -> None:
+        class Losing(MemorySource):
+            heard: list[ItemSettlement]
+
+            async def settle(self, held: HeldItem, settlement: ItemSettlement) -> bool:
+                self.heard = [*getattr(self, "heard", []), settlement]
+                answer = await super().settle(held, settlement)
+                if len(self.heard) < 3:
+                    raise Unreachable("the answer was lost")
+                return answer
+
+        bench = SourceBench(Losing)
+        bench.source.add("a")
+        worker = bench.worker(nothing)
+        bench.run(bench.serve(worker, 5.0))
+        assert isinstance(bench.source, Losing)
+        assert len(bench.source.heard) == 3
+        assert len(set(bench.source.heard)) == 1
+        assert worker.observer.counts["items.done"] == 1
+
+
+class TestDraining:
+    def test_a_drain_lets_handlers_end_and_gives_back_the_rest(self, bench: SourceBench) -> None:
+        async def work(payload: float, _context: SourceContext) -> None:
+            await take(payload)
+
+        bench.source.add("short", 4.0)
+        bench.source.add("long", 40.0)
+        worker = bench.worker(work, drain_s=8.0)
+        bench.run(bench.serve(worker, 1.0))
+        short, long = bench.source.rows["short"], bench.source.rows["long"]
+        assert short.state is ItemState.DONE
+        assert (long.state, long.holder, long.attempts) == (None, "", 0)
+        assert bench.loop.time() == pytest.approx(9.0, abs=0.1)
+
+    def test_a_stop_gives_everything_back_at_once(self, bench: SourceBench) -> None:
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            await take(40.0)
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.loop.call_later(2.0, worker.stop_now)
+        bench.run(worker.run())
+        row = bench.source.rows["a"]
+        assert (row.holder, row.attempts) == ("", 0)
+        assert bench.loop.time() == pytest.approx(2.0, abs=0.1)
+
+
+class TestReports:
+    def test_progress_is_kept_and_a_flood_of_it_is_not_sent(self) -> None:
+        class Counting(MemorySource):
+            reports = 0
+
+            async def report(self, held: HeldItem, progress: Any) -> bool:
+                self.reports += 1
+                return await super().report(held, progress)
+
+        bench = SourceBench(Counting)
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            for number in range(100):
+                await context.report({"done": number})
+                await take(0.05)
+
+        bench.source.add("a")
+        bench.run(bench.serve(bench.worker(work), 10.0))
+        assert isinstance(bench.source, Counting)
+        assert 4 <= bench.source.reports <= 6
+        assert bench.source.rows["a"].progress is not None
+
+    def test_a_worker_that_gets_on_is_not_still(self, bench: SourceBench) -> None:
+        seen: list[float] = []
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            for _ in range(40):
+                await take(0.5)
+                seen.append(worker.still_s())
+
+        bench.source.add("a")
+        worker = bench.worker(work, in_progress_max=1)
+        bench.run(bench.serve(worker, 25.0))
+        assert max(seen) == 0.0
+
+    def test_a_loop_that_is_stuck_shows(self, bench: SourceBench) -> None:
+        worker = bench.worker(nothing)
+        bench.loop._now += 30.0
+        assert worker.still_s() == pytest.approx(27.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"hold_s": 0.0}, {"in_progress_max": 0}, {"returns": "all"}, {"on_settled": nothing}, {"on_error": 1}]
+)
+def test_options_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFlow):
+        SourceOptions(**wrong)
