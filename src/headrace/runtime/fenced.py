@@ -1,12 +1,12 @@
 """A coroutine that takes no step after its hold has ended.
 
 A timer that cancels it is not enough: a process that was frozen, or a loop that was blocked, finds the timer and the
-coroutine's next step due in the same turn, and the step may come first. So the clock is asked before each step.
+coroutine's next step due in the same turn, and the step may come first. So the clock is asked before each step, also
+before one that is an error: a coroutine that expects it goes on behind it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, TypeVar
@@ -14,18 +14,27 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class HoldEnded(BaseException):
+    """Raised where a coroutine waits when its hold is over.
+
+    Not an `Exception`, which it might catch and go on after, and not a cancellation: a timeout of its own that expired
+    in the same turn would take that for its own and turn it into a `TimeoutError`.
+    """
+
+
 class Fenced(Coroutine[Any, Any, T]):
-    """The coroutine `inner`, cancelled where it waits once `over` says so. What is cancelled earlier, while there is
-    time left, may clean up."""
+    """The coroutine `inner`, ended where it waits once `over` says so. What is cancelled earlier, while there is time
+    left, may clean up."""
 
     def __init__(self, inner: Coroutine[Any, Any, T], over: Callable[[], bool]) -> None:
         self._inner, self._over = inner, over
 
     def send(self, value: Any) -> Any:
-        # Not an error that a loop might catch and go on after.
-        return self._inner.throw(asyncio.CancelledError()) if self._over() else self._inner.send(value)
+        return self._inner.throw(HoldEnded()) if self._over() else self._inner.send(value)
 
     def throw(self, kind: Any, value: BaseException | object = None, traceback: TracebackType | None = None, /) -> Any:
+        if self._over():
+            return self._inner.throw(HoldEnded())
         return self._inner.throw(kind) if value is None else self._inner.throw(kind, value, traceback)
 
     def close(self) -> None:

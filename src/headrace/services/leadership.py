@@ -23,7 +23,7 @@ from headrace.core.errors import ClaimLost, HeadraceError, NotFound
 from headrace.core.leases import Leased
 from headrace.ports.leases import Leases
 from headrace.ports.seams import Clock
-from headrace.runtime.fenced import Fenced
+from headrace.runtime.fenced import Fenced, HoldEnded
 from headrace.runtime.seams import Seams
 
 HOLD_S = 10.0
@@ -178,7 +178,8 @@ class Leadership:
 def _is_lost(task: asyncio.Future[None], term: Term) -> bool:
     """Whether it ended because the term did."""
     error = None if task.cancelled() else task.exception()
-    return task.cancelled() or (isinstance(error, ClaimLost) and error.fence == term.fence)
+    ended = isinstance(error, HoldEnded) or (isinstance(error, ClaimLost) and error.fence == term.fence)
+    return task.cancelled() or ended
 
 
 def _error(task: asyncio.Future[None], term: Term) -> BaseException | None:

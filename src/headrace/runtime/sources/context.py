@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from headrace.runtime.sources.calls import SourceCalls
     from headrace.runtime.sources.holds import Hold
 
-# People look at progress; more often than this they see nothing more, and each report is a write.
+# People look at progress; more often than this they see nothing more, and each report is a write. Nor does a handler
+# wait any longer for one.
 REPORT_S = 1.0
 
 
@@ -68,7 +69,7 @@ class SourceContext:
             return
         self._reported_at = now
         try:
-            kept = await calls.ask("report", calls.source.report(self.held, progress), self._hold.left_s)
+            kept = await calls.ask("report", calls.source.report(self.held, progress), REPORT_S)
         except HeadraceError as error:
             if not error.heals:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from headrace.core.outcomes import Outcome
@@ -40,7 +40,9 @@ class HandlerRun:
 
     async def answer(self) -> Answer | Why:
         """What the handler answered or raised; or why it was stopped without having said anything that counts."""
-        task = asyncio.get_running_loop().create_task(Fenced(self._call(), self._hold.over))
+        task = asyncio.get_running_loop().create_task(self.fenced(self._call()))
+        # One that was ended before its first step ends with an error that nobody asks for.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             why = await self._watch(task)
             if why is not None:
@@ -56,6 +58,10 @@ class HandlerRun:
             # It was cut off, or came to its end too late to be heard.
             return Why.LOST
         return why or task.result()
+
+    def fenced(self, call: Coroutine[Any, Any, Answer]) -> Coroutine[Any, Any, Answer]:
+        """The handler, with the clock asked before each step: none after the hold, none after it was given up."""
+        return Fenced(call, lambda: self.context.closed or self._hold.over())
 
     async def _watch(self, task: asyncio.Task[Answer]) -> Why | None:
         """Until the handler ends, None, or has to stop."""
@@ -98,8 +104,8 @@ class HandlerRun:
             words = f"no outcome after {self._timeout_s:g} s, and it did not end when it was cancelled"
             return HandlerTimeout(words)
         timeout = HandlerTimeout(f"no outcome after {self._timeout_s:g} s")
-        stopped = None if task.cancelled() else task.result()
-        timeout.__cause__ = stopped if isinstance(stopped, BaseException) else None
+        if not task.cancelled() and task.exception() is None and isinstance(stopped := task.result(), BaseException):
+            timeout.__cause__ = stopped
         return timeout
 
 

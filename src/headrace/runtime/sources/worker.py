@@ -229,15 +229,25 @@ class SourceWorker:
             await self._give_back(hold, keeping)
             return
         breaker.begin(hold.number)
-        run = HandlerRun(hold, self.calls, self._handler, self.options, self._give_up)
+        run = self.make_run(hold)
         answer = await run.answer()
         if answer is Why.STOP:
             await self._give_back(hold, keeping)
         elif answer is Why.LOST:
-            self._endings.lost(hold, hold.lost or "expired")
+            await self.lost(hold, run)
         else:
             assert not isinstance(answer, Why), "a timeout is an answer"
             await self._endings.settle(hold, answer, run)
+
+    async def lost(self, hold: Hold, run: HandlerRun) -> None:
+        """The handler was stopped because the item is not ours any more: nothing is written."""
+        self._endings.lost(hold, hold.lost or "expired")
+
+    def make_run(self, hold: Hold) -> HandlerRun:
+        return HandlerRun(hold, self.calls, self._handler, self.options, self._give_up)
+
+    def make_hold(self, held: HeldItem, asked_at: float) -> Hold:
+        return Hold(held, next(self._numbers), asked_at, self._seams.clock, self.options)
 
     async def _give_back(self, hold: Hold, keeping: asyncio.Task[None]) -> None:
         # Not renewed meanwhile: a source that does not answer must not keep a worker from its end.
@@ -265,7 +275,7 @@ class SourceWorker:
             return None
         if self.is_stale(held):
             return None
-        hold = Hold(held, next(self._numbers), asked_at, self._seams.clock, options)
+        hold = self.make_hold(held, asked_at)
         if calls.now() >= hold.drop_at:
             # The answer was so long on its way that the item may be another worker's before it is begun.
             hold.lose("late")

@@ -7,6 +7,7 @@ fault never struck has proved nothing about it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -34,9 +35,9 @@ class Faults:
     healed: bool = False
 
     @classmethod
-    def draw(cls, chance: Random) -> Faults:
+    def draw(cls, chance: Random, kinds: Sequence[str] = KINDS) -> Faults:
         share = chance.choice((0.2, 0.5, 0.8))
-        rates = {kind: chance.choice(RATES) for kind in KINDS if chance.random() < share}
+        rates = {kind: chance.choice(RATES) for kind in kinds if chance.random() < share}
         return cls(chance, rates)
 
     def has(self, kind: str) -> bool:

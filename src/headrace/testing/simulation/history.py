@@ -6,9 +6,8 @@ settlements and sends alone, and compares it with the store's at the end.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.core import bits
@@ -17,15 +16,12 @@ from headrace.core.claims import CRASHES_MAX, Again, Claim, Grant, Renewed, Sett
 from headrace.core.graph import Graph, Kind
 from headrace.core.jobs import DeadView
 from headrace.core.parcels import Parcel
-from headrace.core.recount import Finding
+from headrace.testing.simulation.run_trace import ROUNDING_S, RunTrace
 from headrace.testing.simulation.sink import SimulatedSink
 from headrace.testing.witness import ends_of
 
 Item = tuple[str, int, int, int]
 """Job, generation, position, seq."""
-
-ROUNDING_S = 1e-9
-"""The store counts from another zero: a moment that is the same for both may differ in the last bits."""
 
 
 @dataclass(slots=True)
@@ -45,15 +41,15 @@ class Holding:
         return [self.items[index] for index in bits.indexes(bits.ones(len(self.items)) & ~self.settled)]
 
 
-class History:
+class History(RunTrace):
     """Everything that happened, as findings, as an account, and as a fingerprint of the whole run.
 
     `handlers`: items are handled, and whoever handles one says `ran`; else nothing but claims and settlements is told.
     """
 
     def __init__(self, handlers: bool = False) -> None:
+        super().__init__()
         self._handlers = handlers
-        self.findings: list[Finding] = []
         self.holdings: dict[int, Holding] = {}
         self.ends: dict[Item, str] = {}
         self.sent: Counter[tuple[str, int, str]] = Counter()
@@ -62,25 +58,7 @@ class History:
         self._outages: set[tuple[str, int]] = set()
         self._holder: dict[Item, int] = {}
         self._last_fence = 0
-        self._trace = hashlib.sha256()
-        self.events = 0
         self.staged_count = 0
-        self.tell: Callable[[str], None] | None = None
-
-    def note(self, at: float, *words: object) -> None:
-        """One line of the trace."""
-        self.events += 1
-        line = f"{at:.6f} {words}"
-        self._trace.update(line.encode())
-        if self.tell is not None:
-            self.tell(line)
-
-    @property
-    def fingerprint(self) -> str:
-        return self._trace.hexdigest()
-
-    def found(self, invariant: str, what: str, where: object) -> None:
-        self.findings.append(Finding(invariant, what, str(where)))
 
     def granted(self, at: float, grant: Grant, hold_s: float) -> None:
         for claim in grant.claims:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -24,6 +24,7 @@ class Report:
     states: Counter[str] = field(default_factory=Counter)
     events: int = 0
     staged: int = 0
+    kinds: Sequence[str] = KINDS
 
     def add(self, outcome: Outcome) -> None:
         self.count += 1
@@ -36,15 +37,19 @@ class Report:
 
     @property
     def never_struck(self) -> list[str]:
-        return [kind for kind in KINDS if not self.struck[kind]]
+        return [kind for kind in self.kinds if not self.struck[kind]]
 
 
 def run_seeds(seeds: Iterable[int], parts: SimulatedParts | None = None, failures_max: int = 10) -> Report:
-    """Run seeds until they are through or enough of them have failed."""
-    report = Report()
+    """Run seeds of flows on a store until they are through or enough of them have failed."""
+    return run_each(seeds, lambda seed: run_seed(seed, parts), Report(), failures_max)
+
+
+def run_each(seeds: Iterable[int], run: Callable[[int], Outcome], report: Report, failures_max: int) -> Report:
+    """Run seeds of any world until they are through or enough of them have failed."""
     with silence():
         for seed in seeds:
-            report.add(run_seed(seed, parts))
+            report.add(run(seed))
             if len(report.failed) >= failures_max:
                 break
     return report

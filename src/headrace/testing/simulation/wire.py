@@ -6,26 +6,23 @@ store carries out each call at one instant of virtual time, and the history is t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from headrace.core.claims import Grant, Renewed, Settled, Settlement, Swept, Want
-from headrace.core.errors import HeadraceError, Unknown, Unreachable
+from headrace.core.errors import Unknown, Unreachable
 from headrace.core.jobs import DeadFilter, Submission, Submitted
 from headrace.core.parcels import Parcel
 from headrace.core.schedules import Due, FireView, Firing, Schedule, ScheduleView
 from headrace.ports.parts import Parts
 from headrace.ports.schedules import Schedules
 from headrace.ports.store import Features
-from headrace.testing.simulation.faults import Faults
 from headrace.testing.simulation.history import History
-from headrace.testing.simulation.loop import Process, VirtualLoop
+from headrace.testing.simulation.loop import Process
+from headrace.testing.simulation.transit import LATENCY_S, Surface, Transit
 
 T = TypeVar("T")
-LATENCY_S = 0.004
-REPLY_LOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +32,11 @@ class SinkAnswer:
     applied: bool
 
 
-class Grounds(Protocol):
-    """What every wire of a world shares."""
+class Grounds(Surface, Protocol):
+    """What every wire of a world with a store shares."""
 
-    loop: VirtualLoop
-    faults: Faults
-    history: History
-    hold_s: float
+    @property
+    def history(self) -> History: ...
 
     def changed(self) -> None:
         """The store was changed: look at the account."""
@@ -50,12 +45,12 @@ class Grounds(Protocol):
         """A worker's schedules are in the store."""
 
 
-class Wire:
+class Wire(Transit):
     """A store as one process sees it."""
 
     def __init__(self, grounds: Grounds, process: Process, store: Parts) -> None:
-        self._grounds = grounds
-        self._process = process
+        super().__init__(grounds, process)
+        self._grounds: Grounds = grounds
         self._store = store
         self.features = Features(durable=False, many_processes=True)
         self.schedules = WireSchedules(self, store.schedules)
@@ -126,6 +121,13 @@ class Wire:
     async def close(self) -> None:
         """The store outlives every process."""
 
+    def brief(self, result: object) -> object:
+        return _brief(result)
+
+    def carried_out(self, result: object) -> None:
+        if _changed(result):
+            self._grounds.changed()
+
     async def effect(self, name: str, key: str, fence: int, apply: Callable[[str, int], bool]) -> bool:
         """A call to the sink travels like any other."""
 
@@ -138,62 +140,6 @@ class Wire:
             loop.later(loop.system, late, self._arrive, f"{name} {key} {fence} late", run, None, None)
             raise Unknown(f"{name}: no answer came")
         return (await self.call(f"{name} {key} {fence}", run)).applied
-
-    async def call(
-        self,
-        name: str,
-        run: Callable[[], Coroutine[Any, Any, T]],
-        tell: Callable[[float, T], None] | None = None,
-    ) -> T:
-        loop, faults = self._grounds.loop, self._grounds.faults
-        answer: asyncio.Future[T] = loop.create_future()
-        if faults.strikes("drop"):
-            sent = faults.chance.random() < 0.5
-            error = Unknown(f"{name}: no answer came") if sent else Unreachable(f"{name}: the store does not answer")
-            loop.later(loop.system, REPLY_LOST_S if sent else self._latency(), _fail, answer, error)
-            return await answer
-        there = self._latency()
-        loop.later(loop.system, there, self._arrive, name, run, tell, answer)
-        if faults.strikes("duplicate"):
-            loop.later(loop.system, there + self._latency(), self._arrive, name, run, tell, None)
-        return await answer
-
-    def _arrive(
-        self,
-        name: str,
-        run: Callable[[], Coroutine[Any, Any, T]],
-        tell: Callable[[float, T], None] | None,
-        answer: asyncio.Future[T] | None,
-    ) -> None:
-        loop, faults, history = self._grounds.loop, self._grounds.faults, self._grounds.history
-        at = loop.time()
-        try:
-            result = at_once(run())
-        except HeadraceError as error:
-            history.note(at, self._process.name, name, type(error).__name__)
-            if answer is not None:
-                loop.later(loop.system, self._latency(), _fail, answer, error)
-            return
-        except Exception as error:
-            history.found("V2", f"the store answered {name} with {type(error).__name__}: {error}", self._process.name)
-            return
-        history.note(at, self._process.name, name, _brief(result))
-        if tell is not None:
-            tell(at, result)
-        if _changed(result):
-            self._grounds.changed()
-        if answer is None:
-            return
-        if faults.strikes("unknown"):
-            loop.later(loop.system, REPLY_LOST_S, _fail, answer, Unknown(f"{name}: the answer was lost"))
-        else:
-            loop.later(loop.system, self._latency(), _answer, answer, result)
-
-    def _latency(self) -> float:
-        faults = self._grounds.faults
-        if faults.strikes("delay"):
-            return faults.chance.random() * 1.5 * self._grounds.hold_s
-        return faults.chance.random() * LATENCY_S
 
 
 class WireSchedules:
@@ -228,16 +174,6 @@ class WireSchedules:
         return await self._wire.call("look", lambda: self._schedules.look(name))
 
 
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits."""
-    try:
-        work.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    raise RuntimeError("the simulated store must answer at once")
-
-
 def _brief(result: object) -> object:
     """An answer in few words, the same in every run of a seed."""
     match result:
@@ -266,15 +202,3 @@ def _changed(result: object) -> bool:
         case SinkAnswer() | Due():
             return False
     return bool(result)
-
-
-def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        # Whoever waited may have been killed meanwhile: nobody has to hear of it.
-        answer.exception()
-
-
-def _answer(answer: asyncio.Future[T], result: T) -> None:
-    if not answer.done():
-        answer.set_result(result)

@@ -35,7 +35,8 @@ from headrace.testing.simulation.loop import CURRENT, Deadlock, Process, Virtual
 from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, VirtualThreads
 from headrace.testing.simulation.sink import SimulatedSink
 from headrace.testing.simulation.ticks import SHARE, Ticks
-from headrace.testing.simulation.wire import Wire, at_once
+from headrace.testing.simulation.transit import at_once
+from headrace.testing.simulation.wire import Wire
 from headrace.testing.witness import Witness
 
 HOLD_S = 2.0
