@@ -50,6 +50,7 @@ from headrace.testing.contracts.schedules import (
 from headrace.testing.contracts.sends import SendingContract
 from headrace.testing.contracts.settlements import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinks import EffectsContract, OnceContract, PutContract, RevokeContract
+from headrace.testing.contracts.source import SourceContract, SourceSupply, SuppliedItem
 from headrace.testing.contracts.submissions import SubmittingContract
 from headrace.testing.contracts.tables import TablesContract
 from headrace.testing.passage import Passage
@@ -128,7 +129,10 @@ __all__ = [
     "OutboxContract",
     "SchedulesContract",
     "SinkContract",
+    "SourceContract",
+    "SourceSupply",
     "StoreContract",
+    "SuppliedItem",
     "TablesContract",
     "TransactionContract",
 ]
