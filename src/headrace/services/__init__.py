@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.services.service import Part as Part
     from headrace.services.service import Ready as Ready
     from headrace.services.service import Service as Service
+    from headrace.services.service import SupervisedWorker as SupervisedWorker
     from headrace.services.service import serving as serving
     from headrace.services.settings import Sources as Sources
     from headrace.services.settings import read as read
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from headrace.services.stop import Stop as Stop
 
 _NAMES = {
-    "services.service": ("Asked", "Part", "Ready", "Service", "serving"),
+    "services.service": ("Asked", "Part", "Ready", "Service", "SupervisedWorker", "serving"),
     "services.http_settings": ("HttpSettings",),
     "services.frame": ("Frame", "Talk"),
     "services.settings": ("Sources", "read", "setting", "table", "whole_environment"),

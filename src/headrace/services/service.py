@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from headrace.runtime.programs import die_with_parent, tell_ready
+from headrace.runtime.programs import REPORT_S, die_with_parent, tell_ready
+from headrace.runtime.seams import RealThreads
 from headrace.services.http_settings import HttpSettings
 from headrace.services.signals import Stopped, patiently, stopping
 
@@ -51,6 +52,17 @@ class Asked:
         return await self.call()
 
 
+class SupervisedWorker(Protocol):
+    """A worker that knows for how long it has not got on, such as one of a store or of a source."""
+
+    @property
+    def handling_s_max(self) -> float:
+        """For how long a handler may keep the process from saying anything."""
+
+    def still_s(self) -> float:
+        """For how long it has not got on, though it could; asked from a thread."""
+
+
 class Service:
     """One service; a subclass overrides what it has.
 
@@ -72,6 +84,11 @@ class Service:
 
     def routes(self) -> Sequence[APIRouter]:
         """What it answers over HTTP."""
+        return ()
+
+    def workers(self) -> Sequence[SupervisedWorker]:
+        """What has to get on in this process: a supervisor ends the process when one of them does not. Asked every
+        second, from a thread."""
         return ()
 
 
@@ -127,5 +144,17 @@ async def serve(opening: Opening, settings: HttpSettings, application: str, say:
             service = await patiently(lambda: stack.enter_async_context(opening(stop)), settings.wait_s, stop)
             ready = await stack.enter_async_context(serving(service, settings, stop, application))
             say(ready.line)
-            tell_ready(ready.url)
+            beat = RealThreads().beat(REPORT_S, _reports(service, tell_ready(ready.url)))
+            stack.callback(beat.stop)
             await stop.wait()
+
+
+def _reports(service: Service, report: Callable[[float, float], None]) -> Callable[[], None]:
+    """Says how the workers of a service get on; one without any says nothing, and nothing is expected of it."""
+
+    def say() -> None:
+        workers = service.workers()
+        if workers:
+            report(max(each.still_s() for each in workers), max(each.handling_s_max for each in workers))
+
+    return say
