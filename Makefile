@@ -19,6 +19,7 @@ simulate:
 # Hours on two cores: the proofs of ./test at their full size.
 torture:
 	$(PYTHON) -m headrace.testing.simulation --seeds 100000
+	$(PYTHON) -m headrace.testing.simulation --world sources --seeds 20000
 	HEADRACE_TORTURE=67 $(PYTHON) -m pytest -q tests/kills
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
 	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q apps/smap tests/rabbitmq

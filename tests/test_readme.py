@@ -18,6 +18,7 @@ PAGES = (
     "docs/operations.md",
     "docs/effects.md",
     "docs/schedules.md",
+    "docs/sources.md",
     "docs/choreography.md",
     "docs/pages.md",
 )

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import pytest
-
 from headrace.runtime.programs import READY_VARIABLE
 from headrace.services import HttpSettings, Service, Sources, SupervisedWorker, read
 from headrace.services.service import serve
@@ -33,10 +31,11 @@ class Stuck(Service):
         return [StuckWorker(0.0), StuckWorker(12.5, 60.0)]
 
 
-async def said_by(service: Service, lines: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+async def said_by(service: Service, lines: int) -> list[str]:
     """What a parent hears of a service by its pipe."""
     reading, writing = os.pipe()
-    monkeypatch.setenv(READY_VARIABLE, str(writing))
+    # Taken out of the environment by whoever says that it is ready.
+    os.environ[READY_VARIABLE] = str(writing)
     stops: list[asyncio.Event] = []
 
     @asynccontextmanager
@@ -54,12 +53,12 @@ async def said_by(service: Service, lines: int, monkeypatch: pytest.MonkeyPatch)
     return heard
 
 
-async def test_the_worst_of_its_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    ready, report = await said_by(Stuck(), 2, monkeypatch)
+async def test_the_worst_of_its_workers_is_reported() -> None:
+    ready, report = await said_by(Stuck(), 2)
     assert ready.startswith("http://")
     assert report == "12.5 60.0"
 
 
-async def test_a_service_without_workers_says_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    (ready,) = await said_by(Service(), 1, monkeypatch)
+async def test_a_service_without_workers_says_nothing_more() -> None:
+    (ready,) = await said_by(Service(), 1)
     assert ready.startswith("http://")

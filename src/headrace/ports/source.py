@@ -41,8 +41,9 @@ class Source(Protocol):
     async def poll(self, count_max: int) -> Polled:
         """See up to `count_max` items that wait and are due, most urgent first. Nothing is held by it.
 
-        Items held by a live hold may be among them, and so may items that have just ended: a candidate is a hint. Where
-        rows lie in several places, begin at a random one, so that workers do not all see the same items first.
+        Items held by a live hold may be among them, and so may items that have just ended: a candidate is a hint. But
+        what cannot be held may not hide the rest from all polls. Where rows lie in several places, begin at a random
+        one, so that workers do not all see the same items first.
         """
 
     async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:

@@ -39,7 +39,7 @@ def draw_plan(chance: Random) -> ItemPlan:
 QUICK = ItemPlan("quick", 1, 0.05, 0)
 
 
-class Stage(Protocol):
+class HandlerWorld(Protocol):
     """What a handler sees of its world."""
 
     def stepped(self, key: str, fence: int) -> None: ...
@@ -59,7 +59,7 @@ class Stage(Protocol):
 class PlannedHandler:
     """The one handler of a simulated source."""
 
-    def __init__(self, world: Stage) -> None:
+    def __init__(self, world: HandlerWorld) -> None:
         self._world = world
 
     async def __call__(self, plan: ItemPlan, context: SourceContext) -> Outcome | None:
