@@ -11,13 +11,17 @@ from typing import Any, TypeVar
 
 from headrace.core.retry import RetryPolicy
 from headrace.runtime.seams import Seams
-from headrace.sources import SourceOptions, SourceWorker
+from headrace.sources import SourceContext, SourceOptions, SourceWorker
 from headrace.testing.memory_source import MemorySource
 from headrace.testing.simulation.loop import VirtualLoop
 from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, VirtualThreads
 
 T = TypeVar("T")
 OPTIONS = SourceOptions(name="jobs", hold_s=3.0, poll_s=0.5, timeout_s=60.0, retry=RetryPolicy(first_s=1.0))
+
+
+async def nothing(_payload: Any, _context: SourceContext) -> None:
+    """A handler that has nothing to do."""
 
 
 async def take(seconds: float) -> None:

@@ -7,11 +7,11 @@ import contextlib
 from typing import Any
 
 import pytest
-from source_bench import SourceBench, take
+from source_bench import SourceBench, nothing, take
 
-from headrace.core.errors import ClaimLost, HandlersHang, Unreachable
+from headrace.core.errors import ClaimLost, HandlersHang, Unknown, Unreachable
 from headrace.core.sources import HeldItem, ItemCandidate, ItemState, Polled
-from headrace.sources import SourceContext
+from headrace.sources import SourceContext, SourceFeatures
 from headrace.testing.memory_source import MemorySource
 
 
@@ -75,9 +75,17 @@ class TestHolds:
         assert worker.observer.counts["hold.lost"] == 1
         assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
 
-    def test_a_handler_takes_no_step_after_its_hold_though_the_loop_was_blocked(self, bench: SourceBench) -> None:
+    def test_a_handler_takes_no_step_after_its_hold_though_the_loop_was_blocked(self) -> None:
         """The clock jumps while the handler waits, as for a process that was stopped; its next step is due before any
         timer of the worker."""
+        renewed: list[int] = []
+
+        class Heard(MemorySource):
+            async def renew(self, held: HeldItem, hold_s: float) -> bool:
+                renewed.append(held.fence)
+                return await super().renew(held, hold_s)
+
+        bench = SourceBench(Heard)
         steps: list[str] = []
 
         async def work(_payload: Any, context: SourceContext) -> None:
@@ -96,7 +104,9 @@ class TestHolds:
         worker = bench.worker(work)
         bench.run(story())
         assert steps == []
-        assert worker.observer.counts["hold.lost"] == 1
+        # It is no failed attempt, and what has passed is not asked for.
+        assert (worker.observer.counts["hold.lost"], worker.observer.counts["item.failed"]) == (1, 0)
+        assert 1 not in renewed
 
     def test_a_hold_that_was_given_up_is_not_taken_again_under_its_fence(self) -> None:
         fences: list[int] = []
@@ -153,6 +163,45 @@ class TestHolds:
         bench.run(bench.serve(bench.worker(work), 30.0))
         assert 1 not in fences
         assert bench.source.rows["a"].state is ItemState.DONE
+
+    def test_a_refused_report_ends_the_handler_and_nothing_is_written(self) -> None:
+        class Refusing(MemorySource):
+            async def report(self, held: HeldItem, progress: Any) -> bool:
+                return held.fence > 1
+
+        bench = SourceBench(Refusing)
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            await context.report({"done": 1})
+            if context.fence == 1:
+                await take(50.0)
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.run(bench.serve(worker, 9.0))
+        row = bench.source.rows["a"]
+        assert worker.observer.counts["hold.lost"] == 1
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
+
+    def test_an_unknown_hold_is_asked_for_again_only_where_a_repeat_is_known(self) -> None:
+        class Unrepeatable(MemorySource):
+            holds = 0
+
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                self.holds += 1
+                await super().hold(candidate, holder, hold_s)
+                raise Unknown("the answer was lost")
+
+        asked: list[int] = []
+        for repeats in (True, False):
+            bench = SourceBench(Unrepeatable)
+            bench.source.features = SourceFeatures(holds_repeat=repeats)
+            bench.source.add("a")
+            bench.run(bench.serve(bench.worker(nothing), 1.0))
+            assert isinstance(bench.source, Unrepeatable)
+            asked.append(bench.source.holds)
+        assert asked[0] > 2
+        assert asked[1] == 1
 
 
 class TestTimeouts:

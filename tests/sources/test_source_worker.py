@@ -1,4 +1,4 @@
-"""The worker of a source: outcomes, taking items, outages, drain, progress."""
+"""The worker of a source: outcomes, taking items, progress."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from source_bench import OPTIONS, SourceBench, take
+from source_bench import OPTIONS, SourceBench, nothing, take
 
 from headrace import Dead, Retry, Snooze
-from headrace.core.errors import InvalidFlow, SchemaMismatch, Unreachable
+from headrace.core.errors import InvalidFlow
 from headrace.core.retry import RetryPolicy
-from headrace.core.sources import HeldItem, ItemSettlement, ItemState, Polled
+from headrace.core.sources import HeldItem, ItemSettlement, ItemState
 from headrace.runtime.failed_attempts import FailedAttempt
 from headrace.sources import SourceContext, SourceOptions
 from headrace.testing.memory_source import MemorySource
-
-
-async def nothing(_payload: Any, _context: SourceContext) -> None:
-    """A handler that has nothing to do."""
 
 
 class TestOutcomes:
@@ -56,8 +52,9 @@ class TestOutcomes:
             raise ValueError
 
         bench.source.add("a", attempts_max=2)
+        bench.source.add("b", attempts_max=0)
         bench.run(bench.serve(bench.worker(fail), 20.0))
-        assert bench.source.rows["a"].attempts == 2
+        assert [row.attempts for row in bench.source.rows.values()] == [2, 1]
 
     def test_dead_is_dead_at_once_and_a_snooze_spends_nothing(self, bench: SourceBench) -> None:
         async def answer(payload: str, context: SourceContext) -> Any:
@@ -187,127 +184,6 @@ class TestTaking:
         bench.source.add("a", due_at=due_at)
         bench.run(bench.serve(bench.worker(note), 5.0))
         assert 0 <= bench.source.rows["a"].result <= 0.02
-
-
-class TestOutages:
-    def test_an_outage_of_the_source_is_waited_out(self) -> None:
-        class Failing(MemorySource):
-            up = False
-
-            async def poll(self, count_max: int) -> Polled:
-                if not self.up:
-                    raise Unreachable("no answer")
-                return await super().poll(count_max)
-
-        bench = SourceBench(Failing)
-
-        async def story() -> None:
-            serving = asyncio.ensure_future(bench.serve(worker, 60.0))
-            await take(30.0)
-            setattr(bench.source, "up", True)  # noqa: B010 - a class of this test
-            await bench.until(lambda: bench.source.rows["a"].state is ItemState.DONE, 3.0)
-            await serving
-
-        bench.source.add("a")
-        worker = bench.worker(nothing)
-        bench.run(story())
-        assert worker.observer.counts["source.failing"] > 5
-        assert bench.source.rows["a"].attempts == 1
-
-    def test_a_source_that_never_answers_is_asked_again(self) -> None:
-        class Mute(MemorySource):
-            polls = 0
-
-            async def poll(self, count_max: int) -> Polled:
-                self.polls += 1
-                if self.polls == 1:
-                    await asyncio.Event().wait()
-                return await super().poll(count_max)
-
-        bench = SourceBench(Mute)
-        bench.source.add("a")
-        bench.run(bench.serve(bench.worker(nothing), 10.0))
-        assert bench.source.rows["a"].state is ItemState.DONE
-
-    def test_an_outage_of_what_the_handler_needs_spends_no_attempt(self, bench: SourceBench) -> None:
-        calls: list[float] = []
-
-        async def work(_payload: Any, _context: SourceContext) -> None:
-            calls.append(bench.loop.time())
-            if bench.loop.time() < 20.0:
-                raise Unreachable("the sink is away")
-
-        for number in range(5):
-            bench.source.add(f"i{number}")
-        bench.run(bench.serve(bench.worker(work), 40.0))
-        assert all((row.state, row.attempts) == (ItemState.DONE, 1) for row in bench.source.rows.values())
-        # The breaker opened: five at first, and from then on one per pause.
-        assert len([at for at in calls if at < 20.0]) < 20
-
-    def test_an_error_that_does_not_heal_ends_the_worker_and_what_is_held_goes_back(self) -> None:
-        class Broken(MemorySource):
-            async def poll(self, count_max: int) -> Polled:
-                if self.rows["a"].holder:
-                    raise SchemaMismatch("another version")
-                return await super().poll(count_max)
-
-        bench = SourceBench(Broken)
-
-        async def work(_payload: Any, _context: SourceContext) -> None:
-            await take(50.0)
-
-        bench.source.add("a")
-        with pytest.raises(SchemaMismatch):
-            bench.run(bench.worker(work).run())
-        row = bench.source.rows["a"]
-        assert (row.state, row.holder, row.attempts) == (None, "", 0)
-
-    def test_a_settlement_is_repeated_as_it_was(self) -> None:
-        class Losing(MemorySource):
-            heard: list[ItemSettlement]
-
-            async def settle(self, held: HeldItem, settlement: ItemSettlement) -> bool:
-                self.heard = [*getattr(self, "heard", []), settlement]
-                answer = await super().settle(held, settlement)
-                if len(self.heard) < 3:
-                    raise Unreachable("the answer was lost")
-                return answer
-
-        bench = SourceBench(Losing)
-        bench.source.add("a")
-        worker = bench.worker(nothing)
-        bench.run(bench.serve(worker, 5.0))
-        assert isinstance(bench.source, Losing)
-        assert len(bench.source.heard) == 3
-        assert len(set(bench.source.heard)) == 1
-        assert worker.observer.counts["items.done"] == 1
-
-
-class TestDraining:
-    def test_a_drain_lets_handlers_end_and_gives_back_the_rest(self, bench: SourceBench) -> None:
-        async def work(payload: float, _context: SourceContext) -> None:
-            await take(payload)
-
-        bench.source.add("short", 4.0)
-        bench.source.add("long", 40.0)
-        worker = bench.worker(work, drain_s=8.0)
-        bench.run(bench.serve(worker, 1.0))
-        short, long = bench.source.rows["short"], bench.source.rows["long"]
-        assert short.state is ItemState.DONE
-        assert (long.state, long.holder, long.attempts) == (None, "", 0)
-        assert bench.loop.time() == pytest.approx(9.0, abs=0.1)
-
-    def test_a_stop_gives_everything_back_at_once(self, bench: SourceBench) -> None:
-        async def work(_payload: Any, _context: SourceContext) -> None:
-            await take(40.0)
-
-        bench.source.add("a")
-        worker = bench.worker(work)
-        bench.loop.call_later(2.0, worker.stop_now)
-        bench.run(worker.run())
-        row = bench.source.rows["a"]
-        assert (row.holder, row.attempts) == ("", 0)
-        assert bench.loop.time() == pytest.approx(2.0, abs=0.1)
 
 
 class TestReports:

@@ -31,11 +31,9 @@ class SourceCalls:
     async def ask(self, name: str, call: Awaitable[T], within_s: float) -> T:
         """The answer. One that does not come in time is unknown: the call may have been carried out."""
         try:
-            async with asyncio.timeout(within_s) as limit:
+            async with asyncio.timeout(within_s):
                 return await call
         except TimeoutError:
-            if not limit.expired():
-                raise
             raise Unknown(f"{name}: no answer within {within_s:g} s") from None
         finally:
             self.moved_at = self.now()

@@ -177,8 +177,6 @@ class SourceWorker:
                 self._fail(error)
                 return
             await self._pace.back_off(FAILING, error)
-            # Asked for again at once: the pause was the wait.
-            self._stock.due = True
             return
         except Exception as error:  # an adapter's own fault ends this worker, and its items go back first
             self._fail(error)
@@ -273,16 +271,7 @@ class SourceWorker:
         if held is None:
             self.observer.count("holds.missed", 1)
             return None
-        if self.is_stale(held):
-            return None
-        hold = self.make_hold(held, asked_at)
-        if calls.now() >= hold.drop_at:
-            # The answer was so long on its way that the item may be another worker's before it is begun.
-            hold.lose("late")
-            self._endings.lost(hold, "late")
-            self._remember(held)
-            return None
-        return hold
+        return None if self.is_stale(held) else self.make_hold(held, asked_at)
 
     def is_stale(self, held: HeldItem) -> bool:
         """Whether this is a hold that was given up before: it is left to pass, and the next one has a new fence."""
