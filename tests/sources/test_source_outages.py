@@ -167,18 +167,51 @@ class TestDraining:
         row = bench.source.rows["a"]
         assert (begun, row.fence, row.holder, row.attempts) == ([], 1, "", 0)
 
-    def test_a_source_that_takes_nothing_back_does_not_keep_the_worker(self) -> None:
-        class Keeping(MemorySource):
-            async def give_back(self, held: HeldItem) -> bool:
-                raise Unreachable("not now")
+    @pytest.mark.parametrize("mute", ["poll", "hold", "give_back", "settle"])
+    def test_a_source_that_does_not_answer_does_not_keep_the_worker(self, mute: str) -> None:
+        class Mute(MemorySource):
+            async def poll(self, count_max: int) -> Polled:
+                return await answered("poll", super().poll(count_max))
 
-        bench = SourceBench(Keeping)
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                return await answered("hold", super().hold(candidate, holder, hold_s))
+
+            async def give_back(self, held: HeldItem) -> bool:
+                return await answered("give_back", super().give_back(held))
+
+            async def settle(self, held: HeldItem, settlement: ItemSettlement) -> bool:
+                return await answered("settle", super().settle(held, settlement))
+
+        async def answered(name: str, call: Any) -> Any:
+            if name == mute:
+                call.close()
+                await asyncio.Event().wait()
+            return await call
+
+        bench = SourceBench(Mute)
 
         async def work(_payload: Any, _context: SourceContext) -> None:
-            await take(400.0)
+            await take(400.0 if mute == "give_back" else 0.1)
 
         bench.source.add("a")
-        worker = bench.worker(work)
-        bench.loop.call_later(2.0, worker.stop_now)
-        bench.run(worker.run())
-        assert bench.loop.time() <= 2.0 + OPTIONS.hold_s
+        bench.run(bench.serve(bench.worker(work, drain_s=2.0), 2.0))
+        in_hand_s = 0.0 if mute == "poll" else 2.0 + OPTIONS.answer_s_max + 2 * OPTIONS.grace_s
+        assert bench.loop.time() <= 2.0 + in_hand_s + 0.1
+
+    def test_a_worker_whose_task_is_cancelled_while_it_polls_is_cancelled(self) -> None:
+        class Mute(MemorySource):
+            async def poll(self, count_max: int) -> Polled:
+                polling.set()
+                await asyncio.Event().wait()
+                return Polled()
+
+        bench, polling = SourceBench(Mute), asyncio.Event()
+
+        async def story() -> None:
+            running = asyncio.ensure_future(bench.worker(nothing).run())
+            await polling.wait()
+            running.cancel()
+            await asyncio.wait([running], timeout=10.0)
+            assert running.cancelled()
+
+        bench.run(story())

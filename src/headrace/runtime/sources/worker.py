@@ -14,7 +14,7 @@ import asyncio
 from itertools import count
 
 from headrace.core.errors import HandlersHang, HeadraceError
-from headrace.core.sources import HeldItem, ItemCandidate
+from headrace.core.sources import HeldItem, ItemCandidate, Polled
 from headrace.ports.source import Source
 from headrace.runtime.observe import Observer
 from headrace.runtime.outages import Outages
@@ -56,6 +56,7 @@ class SourceWorker:
         self._hung: set[asyncio.Task[Answer]] = set()
         self._trying: str | None = None
         self._lost_fences: dict[str, int] = {}
+        self._polling: asyncio.Task[Polled] | None = None
         self._stopping = False
         self._failure: BaseException | None = None
 
@@ -85,9 +86,11 @@ class SourceWorker:
 
     def drain(self) -> None:
         """Poll nothing more and let handlers end for `drain_s`; what has not ended then is given back. Then `run`
-        returns."""
+        returns, whether the source answers or not."""
         self._stock.clear()
         self._pace.drain()
+        if self._polling is not None:
+            self._polling.cancel()
 
     def stop_now(self) -> None:
         """Cancel what runs and give it back; no attempt is spent. Then `run` returns."""
@@ -118,12 +121,13 @@ class SourceWorker:
             raise self._failure
 
     async def _serve_out(self) -> None:
-        """Wait for what is in hand; after `drain_s` it is given back."""
+        """Wait for what is in hand; after `drain_s` it is given back. A source that does not answer that either keeps
+        nobody from the end: the holds pass by themselves."""
         if self._serving and not self._stopping:
             await asyncio.wait(self._serving, timeout=self.options.drain_s)
         self.stop_now()
-        while self._serving:
-            await asyncio.wait(self._serving)
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=self.options.answer_s_max + self.options.grace_s)
 
     def _ring(self) -> None:
         """Items may be available; called from any thread."""
@@ -170,8 +174,15 @@ class SourceWorker:
 
     async def _poll(self, room: int) -> None:
         count_max = self._stock.begin(room)
+        call = self.calls.ask("poll", self._source.poll(count_max), self.options.hold_s)
+        asking = self._polling = asyncio.ensure_future(call)
         try:
-            polled = await self.calls.ask("poll", self._source.poll(count_max), self.options.hold_s)
+            polled = await asking
+        except asyncio.CancelledError:
+            # By a drain, or with this task.
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return
         except HeadraceError as error:
             if not error.heals:
                 self._fail(error)
@@ -215,22 +226,22 @@ class SourceWorker:
         self._pace.ring()
         keeping = asyncio.get_running_loop().create_task(hold.keep(self.calls))
         try:
-            await self._work(hold, keeping)
+            await self._work(hold)
         finally:
             keeping.cancel()
             if hold.lost:
                 self._remember(hold.held)
 
-    async def _work(self, hold: Hold, keeping: asyncio.Task[None]) -> None:
+    async def _work(self, hold: Hold) -> None:
         breaker = self._outages.breaker(self._endings)
         if self._pace.draining or breaker.open_at(self.calls.now()):
-            await self._give_back(hold, keeping)
+            await self._endings.give_back(hold)
             return
         breaker.begin(hold.number)
         run = self.make_run(hold)
         answer = await run.answer()
         if answer is Why.STOP:
-            await self._give_back(hold, keeping)
+            await self._endings.give_back(hold)
         elif answer is Why.LOST:
             await self.lost(hold, run)
         else:
@@ -246,11 +257,6 @@ class SourceWorker:
 
     def make_hold(self, held: HeldItem, asked_at: float) -> Hold:
         return Hold(held, next(self._numbers), asked_at, self._seams.clock, self.options)
-
-    async def _give_back(self, hold: Hold, keeping: asyncio.Task[None]) -> None:
-        # Not renewed meanwhile: a source that does not answer must not keep a worker from its end.
-        keeping.cancel()
-        await self._endings.give_back(hold)
 
     async def _hold(self, candidate: ItemCandidate) -> Hold | None:
         """Hold an item, counted from before the first request: which of several was carried out cannot be known."""

@@ -31,6 +31,7 @@ from headrace.testing.contracts.selection import Selected, needs
 from headrace.testing.passage import Passage
 
 COUNT_MAX = 100
+CLOCKS_S = 1.0
 LOSS = Loss(0, "ValueError", "attempts_max", "ValueError: no", 3, "Traceback …")
 
 
@@ -191,7 +192,7 @@ class SourceContract(Selected):
     async def test_what_waits_without_a_failure_has_spent_nothing(self, supply: SourceSupply, passage: Passage) -> None:
         key = await supply.add({})
         held = await hold(supply, key, passage.hold_s)
-        snoozed = ItemSettlement(ItemState.AGAIN, held.attempts, supply.wall())
+        snoozed = ItemSettlement(ItemState.AGAIN, held.attempts, decided_at(supply, 0.0))
         assert await supply.source.settle(held, snoozed)
         assert (await hold(supply, key, passage.hold_s)).attempts == 0
 
@@ -296,7 +297,12 @@ async def hold(supply: SourceSupply, key: str, hold_s: float, holder: str = "a")
 def settlement(supply: SourceSupply, state: ItemState, attempts: int, delay_s: float = 0.0) -> ItemSettlement:
     """What a worker says of an attempt that failed, or was done."""
     failure = None if state is ItemState.DONE else LOSS
-    return ItemSettlement(state, attempts, supply.wall(), delay_s=delay_s, failure=failure)
+    return ItemSettlement(state, attempts, decided_at(supply, delay_s), delay_s=delay_s, failure=failure)
+
+
+def decided_at(supply: SourceSupply, delay_s: float) -> float:
+    """Now; for what is due at once a moment ago, because the source's clock may be a little behind."""
+    return supply.wall() - (0.0 if delay_s else CLOCKS_S)
 
 
 def done(supply: SourceSupply, held: HeldItem) -> ItemSettlement:
