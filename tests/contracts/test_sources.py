@@ -91,6 +91,16 @@ class HoldsEarly(MemorySource):
         return await super().hold(candidate, holder, hold_s)
 
 
+class AnswersOldHolds(MemorySource):
+    """Answers a repeated hold with what is left of the first."""
+
+    async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+        until = self.rows[candidate.key].until
+        held = await super().hold(candidate, holder, hold_s)
+        self.rows[candidate.key].until = until or self.rows[candidate.key].until
+        return held
+
+
 class KnowsNoRepeat(MemorySource):
     """Takes a repeat for a late holder."""
 
@@ -124,6 +134,7 @@ TWINS: list[tuple[type[MemorySource], str]] = [
     (HoldsTwice, "test_a_held_item_is_not_held_twice"),
     (HoldsTwice, "test_one_of_many_holds"),
     (HoldsTwice, "test_a_holder_that_asks_again_gets_the_same_hold"),
+    (AnswersOldHolds, "test_a_repeated_hold_lasts_from_then_on"),
     (KnowsNoRepeat, "test_a_repeated_settlement_changes_nothing"),
     (KeepsHolds, "test_what_a_lost_worker_held_comes_back_and_no_attempt_is_spent"),
     (ReportsUnfenced, "test_progress_is_kept_under_the_hold_only"),

@@ -112,7 +112,7 @@ class TestHolds:
         fences: list[int] = []
 
         class Slow(MemorySource):
-            """Its holds last longer than it says, so that it answers with the old one again."""
+            """Its holds last longer than it says, so that it answers with the old one again, and renews nothing."""
 
             async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
                 return await super().hold(candidate, holder, 3 * hold_s)

@@ -51,7 +51,8 @@ class Source(Protocol):
 
         None: it does not wait any more, is not due, or another worker holds it. It is None whenever a settlement has
         ended or moved the item since the poll, else it would run twice. `holder` names the worker; its own live hold of
-        this item is answered again with the same fence (`features.holds_repeat`).
+        this item is answered again with the same fence, and lasts `hold_s` from then on: the worker counts from this
+        request, and an earlier one may have been carried out long ago (`features.holds_repeat`; without it, None).
         """
 
     async def renew(self, held: HeldItem, hold_s: float) -> bool:

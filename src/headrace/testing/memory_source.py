@@ -64,7 +64,10 @@ class MemorySource:
         if row is None or row.state is not None:
             return None
         if self._is_held(row, now):
-            return self._held(candidate.key, row) if row.holder == holder else None
+            if row.holder != holder:
+                return None
+            row.until = max(row.until, now + hold_s)
+            return self._held(candidate.key, row)
         if row.due_at > self._clock.wall():
             return None
         row.fence, row.holder, row.until = row.fence + 1, holder, now + hold_s

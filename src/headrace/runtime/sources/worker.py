@@ -14,7 +14,7 @@ import asyncio
 from itertools import count
 
 from headrace.core.errors import HandlersHang, HeadraceError
-from headrace.core.sources import HeldItem, ItemCandidate, Polled
+from headrace.core.sources import HeldItem, ItemCandidate
 from headrace.ports.source import Source
 from headrace.runtime.observe import Observer
 from headrace.runtime.outages import Outages
@@ -56,7 +56,8 @@ class SourceWorker:
         self._hung: set[asyncio.Task[Answer]] = set()
         self._trying: str | None = None
         self._lost_fences: dict[str, int] = {}
-        self._polling: asyncio.Task[Polled] | None = None
+        # The time that a poll has, while there is one.
+        self._polling: asyncio.Timeout | None = None
         self._stopping = False
         self._failure: BaseException | None = None
 
@@ -90,7 +91,7 @@ class SourceWorker:
         self._stock.clear()
         self._pace.drain()
         if self._polling is not None:
-            self._polling.cancel()
+            self._polling.reschedule(asyncio.get_running_loop().time())
 
     def stop_now(self) -> None:
         """Cancel what runs and give it back; no attempt is spent. Then `run` returns."""
@@ -174,14 +175,14 @@ class SourceWorker:
 
     async def _poll(self, room: int) -> None:
         count_max = self._stock.begin(room)
-        call = self.calls.ask("poll", self._source.poll(count_max), self.options.hold_s)
-        asking = self._polling = asyncio.ensure_future(call)
         try:
-            polled = await asking
-        except asyncio.CancelledError:
-            # By a drain, or with this task.
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
+            async with asyncio.timeout(None) as self._polling:
+                try:
+                    polled = await self.calls.ask("poll", self._source.poll(count_max), self.options.hold_s)
+                finally:
+                    self._polling = None
+        except TimeoutError:
+            # Cut off by a drain.
             return
         except HeadraceError as error:
             if not error.heals:
@@ -277,10 +278,14 @@ class SourceWorker:
         if held is None:
             self.observer.count("holds.missed", 1)
             return None
-        return None if self.is_stale(held) else self.make_hold(held, asked_at)
+        hold = self.make_hold(held, asked_at)
+        if self.is_stale(held):
+            await self._endings.give_back(hold)
+            return None
+        return hold
 
     def is_stale(self, held: HeldItem) -> bool:
-        """Whether this is a hold that was given up before: it is left to pass, and the next one has a new fence."""
+        """Whether this is a hold that was given up before, and is alive after all: the next one has a new fence."""
         return held.fence <= self._lost_fences.get(held.key, held.fence - 1)
 
     def _remember(self, held: HeldItem) -> None:

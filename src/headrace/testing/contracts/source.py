@@ -105,6 +105,15 @@ class SourceContract(Selected):
         assert (again.fence, again.attempts) == (first.fence, first.attempts)
         assert await supply.source.settle(again, done(supply, again))
 
+    @needs("holds_repeat")
+    async def test_a_repeated_hold_lasts_from_then_on(self, supply: SourceSupply, passage: Passage) -> None:
+        candidate = await one(supply, await supply.add({}))
+        assert await supply.source.hold(candidate, "a", passage.brief_s) is not None
+        again = await supply.source.hold(candidate, "a", 10 * passage.brief_s)
+        await passage.past(passage.brief_s)
+        assert again is not None
+        assert await supply.source.renew(again, passage.hold_s)
+
     async def test_one_of_many_holds(self, supply: SourceSupply, handles: Sequence[Source], passage: Passage) -> None:
         candidate = await one(supply, await supply.add({}))
         holds = (handles[n % len(handles)].hold(candidate, f"worker-{n}", passage.hold_s) for n in range(9))

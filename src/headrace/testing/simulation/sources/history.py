@@ -58,6 +58,7 @@ class SourceHistory(RunTrace):
         if account.live(account.fence, at - 2 * ROUNDING_S):
             if (holder, held.fence) != (account.holder, account.fence):
                 self.found("F3", f"held under {held.fence} while {account.fence} held it", held.key)
+            account.until = max(account.until, at + hold_s)
             return
         if held.fence <= account.fence:
             self.found("N1", f"fence {held.fence} was granted after {account.fence}", held.key)
