@@ -91,15 +91,16 @@ class TestOutcomes:
         bench.run(bench.serve(bench.worker(lambda _payload, _context: inner()), 1.0))
         assert ran == ["inner"]
 
-    def test_a_handler_that_cancels_itself_has_failed(self, bench: SourceBench) -> None:
+    @pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit])
+    def test_a_handler_that_ends_itself_has_failed(self, bench: SourceBench, error: type[BaseException]) -> None:
         async def cancel(_payload: Any, _context: SourceContext) -> None:
-            raise asyncio.CancelledError
+            raise error
 
         bench.source.add("a", attempts_max=1)
         bench.run(bench.serve(bench.worker(cancel), 1.0))
         failure = bench.source.rows["a"].failure
         assert failure is not None
-        assert failure.reason == "CancelledError"
+        assert failure.reason == error.__name__
 
     def test_accepted_settlements_are_told_whatever_the_listener_does(self, bench: SourceBench) -> None:
         told: list[tuple[str, str, float]] = []

@@ -10,6 +10,7 @@ from headrace.core.outcomes import Outcome
 from headrace.core.sources import HeldItem
 from headrace.runtime.answers import item_answer
 from headrace.runtime.fenced import Fenced
+from headrace.runtime.interruptions import interrupts
 from headrace.runtime.judgement import HandlerTimeout
 from headrace.runtime.sources.calls import SourceCalls
 from headrace.runtime.sources.context import SourceContext
@@ -34,13 +35,14 @@ class HandlerRun:
     ) -> None:
         self._hold, self._calls, self._handler, self._options = hold, calls, handler, options
         self._on_hung = on_hung
+        self._task: asyncio.Task[Answer] | None = None
         self.began_at = calls.now()
         self._timeout_s = _timeout_s(hold.held, options)
         self.context = SourceContext(hold, calls, self.began_at + self._timeout_s)
 
     async def answer(self) -> Answer | Why:
         """What the handler answered or raised; or why it was stopped without having said anything that counts."""
-        task = asyncio.get_running_loop().create_task(self.fenced(self._call()))
+        task = self._task = asyncio.get_running_loop().create_task(self.fenced(self._call()))
         # One that was ended before its first step ends with an error that nobody asks for.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
@@ -93,9 +95,9 @@ class HandlerRun:
             return await item_answer(
                 options.name, self._handler(self._hold.held.payload, self.context), options.returns
             )
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
         except BaseException as error:  # a handler may raise anything, and cancel itself: that is judged, not passed on
+            if interrupts(error, self._task):
+                raise
             return error
 
     def _timeout(self, task: asyncio.Task[Answer]) -> HandlerTimeout:
