@@ -43,6 +43,16 @@ async def test_the_part_that_is_missing_is_named(sample: Sample) -> None:
     assert "hunter2" not in answer.text
 
 
+@pytest.mark.parametrize(("check", "status", "word"), [(fine, 200, "alive"), (away, 503, "not alive")])
+async def test_a_service_that_cannot_live_without_a_part_is_as_alive_as_that(
+    check: Check, status: int, word: str, sample: Sample
+) -> None:
+    async with sample.client(health={"database": check}) as client:
+        answer = await client.get("/healthz")
+        assert (answer.status_code, answer.json()["status"]) == (status, word)
+        assert (await client.get("/readyz")).status_code == 200
+
+
 @pytest.mark.parametrize(("check", "status", "word"), [(fine, 200, "ready"), (away, 503, "not ready")])
 async def test_without_the_key_ready_is_a_word_and_no_more(
     check: Check, status: int, word: str, sample: Sample

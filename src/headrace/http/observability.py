@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -87,15 +88,16 @@ def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/healthz", methods=["GET", "HEAD"])
-    async def healthz() -> dict[str, str]:
-        """Alive: it answers."""
-        return {"status": "alive", "service": options.name}
+    async def healthz() -> JSONResponse:
+        """Alive: it answers, and so does whatever it cannot live without."""
+        alive = all(check["ok"] for check in (await _answers(options, options.health)).values())
+        status = "alive" if alive else "not alive"
+        return JSONResponse({"status": status, "service": options.name}, 200 if alive else 503)
 
     @router.api_route("/readyz", methods=["GET", "HEAD"])
     async def readyz(request: Request) -> JSONResponse:
         """Ready: every part it needs answers. Which ones there are, and which is missing, is for who has the key."""
-        asked = (_asked(name, check, options.limits.check_s_max) for name, check in options.checks.items())
-        checks = dict(await asyncio.gather(*asked))
+        checks = await _answers(options, options.checks)
         ready = all(check["ok"] for check in checks.values())
         details = {"checks": checks} if "tenant" in request.scope.get("state", {}) else {}
         return JSONResponse({"status": "ready" if ready else "not ready", **details}, 200 if ready else 503)
@@ -107,6 +109,12 @@ def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter
         return Response(encode(registry), headers={"Content-Type": media_type})
 
     return router
+
+
+async def _answers(options: Options, checks: Mapping[str, Check]) -> dict[str, dict[str, object]]:
+    """Each is asked at the same time as the others, and has its own time."""
+    asked = (_asked(name, check, options.limits.check_s_max) for name, check in checks.items())
+    return dict(await asyncio.gather(*asked))
 
 
 async def _asked(name: str, check: Check, check_s_max: float) -> tuple[str, dict[str, object]]:

@@ -53,7 +53,8 @@ class Options:
 
     `api_keys` are keys by tenant. `hosts` are further names under which it may be addressed; on loopback any other is
     refused, because it would be a web page that reaches for this machine by a name of its own. `checks` are what
-    `/readyz` asks, by name. Without a registry there is one of its own, without a store answers are kept in memory.
+    `/readyz` asks, by name; `health` is what `/healthz` asks, for a service that counts as dead without a part (and is
+    started again for it). Without a registry there is one of its own, without a store answers are kept in memory.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Options:
     hosts: tuple[str, ...] = ()
     limits: Limits = Limits()
     checks: Mapping[str, Check] = field(default_factory=dict)
+    health: Mapping[str, Check] = field(default_factory=dict)
     registry: CollectorRegistry | None = None
     idempotency: IdempotencyStore | None = None
 

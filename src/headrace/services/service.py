@@ -66,12 +66,13 @@ class SupervisedWorker(Protocol):
 class Service:
     """One service; a subclass overrides what it has.
 
-    `parts` are asked by `/readyz` and by `doctor`. `registry` holds its metrics, `idempotency` the answers to repeated
-    POSTs; without them there are new ones in memory.
+    `parts` are asked by `/readyz` and by `doctor`, `health` by `/healthz`. `registry` holds its metrics, `idempotency`
+    the answers to repeated POSTs; without them there are new ones in memory.
     """
 
     name: str = ""
     parts: Mapping[str, Part] = MappingProxyType({})
+    health: Mapping[str, Part] = MappingProxyType({})
     registry: CollectorRegistry | None = None
     idempotency: IdempotencyStore | None = None
 
@@ -122,6 +123,7 @@ async def serving(
         port=settings.http_port or 0,
         api_keys={application: settings.api_key} if settings.api_key else {},
         checks={name: part.answers for name, part in service.parts.items()},
+        health={name: part.answers for name, part in service.health.items()},
         registry=service.registry,
         idempotency=service.idempotency,
     )
