@@ -17,7 +17,7 @@ from headrace.core.schedules import (
     moment_text,
 )
 from headrace.runtime.engine_schedules import EngineSchedules
-from headrace.runtime.timetable import Timetable
+from headrace.runtime.timetable import Timetable, duration_ms
 
 __all__ = [
     "EngineSchedules",
@@ -29,5 +29,6 @@ __all__ = [
     "Schedule",
     "ScheduleView",
     "Timetable",
+    "duration_ms",
     "moment_text",
 ]

@@ -44,9 +44,9 @@ class Timetable:
         self._interval_ms = self._begin_ms = 0
         match self._text.upper().split("/"):
             case [duration] if duration.startswith("P"):
-                self._interval_ms = _interval_ms(duration)
+                self._interval_ms = duration_ms(duration)
             case ["R", begin, duration]:
-                self._begin_ms, self._interval_ms = _begin_ms(begin, self.zone), _interval_ms(duration)
+                self._begin_ms, self._interval_ms = _begin_ms(begin, self.zone), duration_ms(duration)
             case _:
                 _check_cron(self._text)
 
@@ -129,7 +129,8 @@ def _begin_ms(text: str, zone: tzinfo) -> int:
     return int((at if at.tzinfo is not None else at.replace(tzinfo=zone)).timestamp()) * 1_000
 
 
-def _interval_ms(text: str) -> int:
+def duration_ms(text: str) -> int:
+    """The milliseconds of a duration such as PT5M, from a second to a year."""
     match = _DURATION.fullmatch(text)
     parts = {unit: int(count) for unit, count in match.groupdict().items() if count} if match else {}
     # Summed by hand: a timedelta of too many days raises an error of its own.
