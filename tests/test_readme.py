@@ -27,6 +27,7 @@ WITH_SERVERS = (
     "docs/leases.md",
     "docs/rabbitmq.md",
     "docs/rig.md",
+    "docs/scheduler.md",
     "docs/services.md",
     "docs/silver.md",
     "docs/smap.md",

@@ -63,3 +63,12 @@ def test_smap_brings_its_package_with_its_scripts_and_words(wheels: Path) -> Non
     kinds = {Path(name).suffix for name in found}
     assert {".py", ".sql", ".lua", ".html", ".txt", ".tsv", ".jsonl"} <= kinds
     assert "[headrace.apps]\nsmap = headrace_smap.commands:register" in declared(found)
+
+
+def test_scheduler_brings_its_schema_and_the_statements_of_both_worlds(wheels: Path) -> None:
+    found = files(wheels, "headrace_scheduler")
+    assert packages(found) == {"headrace_scheduler"}
+    schema = ROOT / "apps/scheduler/infra/schema.cql"
+    assert found["headrace_scheduler/infra/schema.cql"] == schema.read_bytes()
+    assert {"headrace_scheduler/cql/jobs.cql", "headrace_scheduler/sql/sqlite/jobs.sql"} <= set(found)
+    assert "[headrace.apps]\nscheduler = headrace_scheduler.commands:register" in declared(found)

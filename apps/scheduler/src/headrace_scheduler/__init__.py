@@ -1,0 +1,1 @@
+"""A distributed job scheduler: jobs in tables, held by leases that fence."""

@@ -1,0 +1,147 @@
+"""What can be asked of jobs, once for every surface: REST, commands, and whoever enqueues from inside.
+
+Only the holder of a job's lock writes its state. So whoever wants a job to run again, or no more, takes the lock first,
+and is refused while a worker has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from headrace.errors import Conflict, NotFound
+from headrace_scheduler.api.documents import payload_text
+from headrace_scheduler.handlers.registry import HandlerRegistry
+from headrace_scheduler.jobs.buckets import bucket_of
+from headrace_scheduler.jobs.schedule_words import scheduled_time
+from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
+from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.job_tables import micros
+from headrace_scheduler.work.job_locks import JobLocks
+from headrace_scheduler.work.job_source import enqueue
+
+HOLDER = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class JobWish:
+    """A job as a client wants it."""
+
+    schedule: str
+    payload: Mapping[str, Any]
+    terms: JobTerms = NO_TERMS
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetail:
+    """A job with the run that began last."""
+
+    job: Job
+    last_run: JobRun | None
+
+
+class JobDesk:
+    """Creates, finds, repeats and cancels jobs."""
+
+    def __init__(
+        self, tables: AllTables, locks: JobLocks, handlers: HandlerRegistry, buckets: int, hold_s: float
+    ) -> None:
+        self.tables = tables
+        self._locks, self._handlers, self._buckets, self._hold_s = locks, handlers, buckets, hold_s
+
+    async def create(self, wish: JobWish, seed: str, again: bool = False) -> Job:
+        """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
+        `again` finds what the first has left, and does the rest."""
+        self._handlers.check(wish.payload)
+        job_id, asked_at = UUID(seed), moment_of(seed)
+        if again and (found := await self.tables.jobs.find(job_id)) is not None and found.status != JobStatus.PENDING:
+            return found
+        key = JobKey(bucket_of(job_id, self._buckets), scheduled_time(wish.schedule, asked_at), job_id)
+        job = Job(key, payload_text(wish.payload), JobStatus.PENDING, 0, micros(asked_at), wish.terms)
+        await self.tables.jobs.add(job)
+        await self.tables.pending.add(Pending(key.bucket_id, key.scheduled_time, job_id, job.payload, job.status_us))
+        return job
+
+    async def find(self, job_id: UUID) -> JobDetail:
+        job = await self._job(job_id)
+        return JobDetail(job, await self.tables.history.last(job_id))
+
+    async def run_again(self, job_id: UUID) -> Job:
+        """Enqueue a job that has ended, from its first attempt on. `Conflict` while it waits or runs."""
+        _refuse_open(await self._job(job_id))
+        async with self._locked(job_id) as job:
+            _refuse_open(job)
+            outcome = await self.tables.jobs.outcome(job_id)
+            await self.tables.jobs.ask_cancel(job_id, None)
+            job = await enqueue(self.tables, replace(job, attempts=0), self.tables.now(), outcome.pending_time)
+            await self.tables.dead.remove(job_id)
+            return job
+
+    async def redrive(self, job_id: UUID) -> Job:
+        """Let a dead job run again. One that only another program knew gets a row of its own."""
+        dead = await self.tables.dead.find(job_id)
+        if dead is None:
+            raise NotFound(f"there is no dead job {job_id}")
+        if await self.tables.jobs.find(job_id) is None:
+            key = JobKey(bucket_of(job_id, self._buckets), scheduled_time("now", self.tables.now()), job_id)
+            await self.tables.jobs.add(Job(key, dead.payload, JobStatus.DLQ, 0, micros(self.tables.now())))
+        return await self.run_again(job_id)
+
+    async def cancel(self, job_id: UUID) -> Job:
+        """A job that waits is cancelled at once, one that runs by its worker at the next renewal. `Conflict` if it has
+        ended."""
+        job = await self._job(job_id)
+        if job.ended:
+            raise Conflict(f"job {job_id} is {job.status}")
+        try:
+            async with self._locked(job_id) as held:
+                if held.ended or held.status == JobStatus.RUNNING:
+                    job = held
+                else:
+                    return await self._cancel_waiting(held)
+        except Conflict:
+            # A worker holds it, or takes it just now.
+            pass
+        if not job.ended:
+            await self.tables.jobs.ask_cancel(job_id, self.tables.now())
+        return job
+
+    async def _cancel_waiting(self, job: Job) -> Job:
+        outcome = await self.tables.jobs.outcome(job.job_id)
+        job = await self.tables.jobs.write_status(job, JobStatus.CANCELLED, job.attempts)
+        if outcome.pending_time is not None:
+            pending = Pending(job.key.bucket_id, outcome.pending_time, job.job_id)
+            await self.tables.pending.remove(await self.tables.pending.read(pending) or pending)
+        return job
+
+    async def _job(self, job_id: UUID) -> Job:
+        job = await self.tables.jobs.find(job_id)
+        if job is None:
+            raise NotFound(f"there is no job {job_id}")
+        return job
+
+    @asynccontextmanager
+    async def _locked(self, job_id: UUID) -> AsyncIterator[Job]:
+        """The job as it is under its lock."""
+        # A name of its own for every request: a lock knows its holder by the name.
+        leased = await self._locks.take(job_id, f"{HOLDER}:{uuid4()}", self._hold_s)
+        if leased is None:
+            raise Conflict(f"job {job_id} is held by a worker", "try again when it has ended")
+        try:
+            yield await self._job(job_id)
+        finally:
+            await self._locks.release(job_id, leased.lease.fence)
+
+
+def moment_of(seed: str) -> datetime:
+    """The time of a UUID of version 7."""
+    return datetime.fromtimestamp((UUID(seed).int >> 80) / 1_000, UTC)
+
+
+def _refuse_open(job: Job) -> None:
+    if not job.ended:
+        raise Conflict(f"job {job.job_id} is {job.status}", "it can run again when it has ended")

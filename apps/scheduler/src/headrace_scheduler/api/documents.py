@@ -1,0 +1,102 @@
+"""Jobs as JSON: what clients send, and what they get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+from headrace_scheduler.jobs.values import DeadJob, Job, JobRun, JobTerms
+from headrace_scheduler.tables.job_rows import ScannedJob
+
+DURATION_S_MAX = 86_400.0
+DURATION_S_DEFAULT = 60.0
+
+
+class JobBody(BaseModel):
+    """The body of `POST /jobs`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schedule: StrictStr = Field("now", max_length=200)
+    payload: dict[str, Any] = Field(default_factory=dict)
+    max_duration_seconds: Annotated[StrictInt | StrictFloat, Field(gt=0, le=DURATION_S_MAX)] = DURATION_S_DEFAULT
+    callback_url: StrictStr | None = Field(None, max_length=2_000)
+
+    def terms(self, correlation_id: str) -> JobTerms:
+        return JobTerms(float(self.max_duration_seconds), self.callback_url, correlation_id)
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """RFC 3339 with milliseconds, in UTC."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def payload_text(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+
+
+def payload_value(text: str | None) -> Any:
+    """A payload as JSON; what another program wrote may be any text."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def created_document(job: Job) -> dict[str, Any]:
+    return {
+        "job_id": str(job.job_id),
+        "status": job.status,
+        "scheduled_time": time_text(job.key.scheduled_time),
+    }
+
+
+def job_document(job: Job, last_run: JobRun | None) -> dict[str, Any]:
+    return {
+        "job_id": str(job.job_id),
+        "status": job.status,
+        "attempts": job.attempts,
+        "scheduled_time": time_text(job.key.scheduled_time),
+        "payload": payload_value(job.payload),
+        "last_run": None if last_run is None else run_document(last_run),
+    }
+
+
+def run_document(run: JobRun) -> dict[str, Any]:
+    return {
+        "run_id": str(run.run_id),
+        "worker_id": run.worker_id,
+        "fencing_token": run.fencing_token,
+        "start_at": time_text(run.start_at),
+        "end_at": time_text(run.end_at),
+        "status": run.status,
+    }
+
+
+def scanned_document(job: ScannedJob) -> dict[str, Any]:
+    return {
+        "job_id": str(job.key.job_id),
+        "status": job.status,
+        "attempts": job.attempts,
+        "scheduled_time": time_text(job.key.scheduled_time),
+    }
+
+
+def dead_document(dead: DeadJob) -> dict[str, Any]:
+    return {
+        "job_id": str(dead.job_id),
+        "attempts": dead.attempts,
+        "last_error": dead.last_error,
+        "last_attempt_at": time_text(dead.last_attempt_at),
+        "payload": payload_value(dead.payload),
+        "error_class": dead.error_class,
+        "correlation_id": dead.correlation_id,
+    }

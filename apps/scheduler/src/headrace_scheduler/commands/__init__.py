@@ -1,0 +1,20 @@
+"""A distributed job scheduler: its services, its tables and its locks.
+
+`headrace scheduler …`. What a command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from headrace_scheduler.commands import schema, services
+
+HELP = (__doc__ or "").partition("\n")[0]
+
+
+def register(tree: typer.Typer) -> None:
+    """The entry point: add `scheduler` to the commands of headrace."""
+    app = typer.Typer(name="scheduler", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    services.register(app)
+    schema.register(app)
+    tree.add_typer(app)

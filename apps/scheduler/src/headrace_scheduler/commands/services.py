@@ -1,0 +1,13 @@
+"""`headrace scheduler all|api|worker|reconciler`, and what checks them."""
+
+from __future__ import annotations
+
+import typer
+
+from headrace.commands import service_commands
+
+
+def register(app: typer.Typer) -> None:
+    from headrace_scheduler.frame import FRAME
+
+    service_commands(app, FRAME)

@@ -1,0 +1,98 @@
+"""A call over HTTP: the way for a handler in any other language.
+
+The service that is called gets the token of the run and the resource it belongs to, and one key that is the same in
+every run of the job. An answer of 2xx is success; redirects are not followed, because they would lead around the list
+of what is allowed. Cancelling closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace import Dead
+from headrace.errors import InvalidPayload
+from headrace_scheduler.handlers.allow_lists import url_allowed
+from headrace_scheduler.handlers.payload_fields import mapping_of, refuse_others, text_of
+from headrace_scheduler.handlers.running_job import RunFailed, RunningJob
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+FENCING_TOKEN, FENCING_RESOURCE, IDEMPOTENCY_KEY = "Fencing-Token", "Fencing-Resource", "Idempotency-Key"
+RESULT_BYTES_MAX = 65_536
+_FIELDS = ("method", "url", "headers", "body")
+
+
+class HttpCall:
+    """`{"type": "http", "method": "POST", "url": "…", "headers": {…}, "body": …}`."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._allowed = tuple(allowed)
+        self._trust: ssl.SSLContext | None = None
+
+    def check(self, payload: Mapping[str, Any]) -> None:
+        text_of(payload, "url")
+        if text_of(payload, "method", "POST").upper() not in METHODS:
+            raise InvalidPayload(f"payload.method is none of {', '.join(METHODS)}")
+        for name, value in mapping_of(payload, "headers").items():
+            if not isinstance(value, str) or not f"{name}{value}".isprintable() or not f"{name}{value}".isascii():
+                raise InvalidPayload(f"payload.headers.{name} must be a printable ASCII text")
+        refuse_others(payload, _FIELDS)
+
+    async def run(self, job: RunningJob) -> object:
+        import httpx
+
+        url = text_of(job.payload, "url")
+        if not url_allowed(url, self._allowed):
+            raise Dead(f"{url} is not allowed: WORKER_HTTP_ALLOW names no prefix of it", "not_allowed")
+        # Reading the certificates of a machine takes longer than a call.
+        self._trust = self._trust or httpx.create_ssl_context(trust_env=False)
+        method, headers = text_of(job.payload, "method", "POST").upper(), _headers(job)
+        try:
+            # A job has its own time, and its cancellation ends the call.
+            async with (
+                httpx.AsyncClient(timeout=None, trust_env=False, verify=self._trust) as client,
+                client.stream(method, url, headers=headers, **_content(job)) as answer,
+            ):
+                body = await _read(answer)
+        except httpx.InvalidURL as error:
+            raise Dead(f"{url} is no URL: {error}", "invalid_url") from None
+        except httpx.HTTPError as error:
+            raise RunFailed(f"{type(error).__name__} calling {url}: {error}") from error
+        if not 200 <= answer.status_code < 300:
+            raise RunFailed(f"{url} answered {answer.status_code}")
+        return {"status": answer.status_code, "body": body}
+
+
+def _headers(job: RunningJob) -> dict[str, str]:
+    """What the payload names cannot replace what fences the run."""
+    own = {
+        FENCING_TOKEN: str(job.fencing_token),
+        FENCING_RESOURCE: job.resource,
+        IDEMPOTENCY_KEY: job.job_id,
+    }
+    taken = {name.lower() for name in own}
+    given = mapping_of(job.payload, "headers")
+    return {**{name: value for name, value in given.items() if name.lower() not in taken}, **own}
+
+
+def _content(job: RunningJob) -> dict[str, Any]:
+    """A text is sent as it is, anything else as JSON."""
+    body = job.payload.get("body")
+    if body is None:
+        return {}
+    return {"content": body.encode()} if isinstance(body, str) else {"json": body}
+
+
+async def _read(answer: httpx.Response) -> str:
+    """The beginning of the body; the rest of an endless one is not waited for."""
+    taken = b""
+    async for piece in answer.aiter_bytes():
+        taken += piece
+        if len(taken) >= RESULT_BYTES_MAX:
+            break
+    return taken[:RESULT_BYTES_MAX].decode("utf-8", "replace")

@@ -1,0 +1,46 @@
+"""A function of an installed package, named by an entry point of the group `headrace.scheduler.handlers`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from headrace import Dead
+from headrace_scheduler.handlers.payload_fields import mapping_of, refuse_others, text_of
+from headrace_scheduler.handlers.running_job import RunningJob
+
+GROUP = "headrace.scheduler.handlers"
+
+
+class PythonCall:
+    """`{"type": "python", "name": "…", "arguments": {…}}`: `function(job, **arguments)`.
+
+    A coroutine function is cancelled like any other handler. A plain one runs in a thread, which nothing can stop: what
+    it does after its lock was lost must be refused by the token, where its effect is.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Callable[..., Any]] = {}
+
+    def check(self, payload: Mapping[str, Any]) -> None:
+        text_of(payload, "name")
+        mapping_of(payload, "arguments")
+        refuse_others(payload, ("name", "arguments"))
+
+    async def run(self, job: RunningJob) -> object:
+        function = self._function(text_of(job.payload, "name"))
+        arguments = mapping_of(job.payload, "arguments")
+        if inspect.iscoroutinefunction(function):
+            return await function(job, **arguments)
+        return await asyncio.to_thread(function, job, **arguments)
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if name not in self._known:
+            found = tuple(entry_points(group=GROUP, name=name))
+            if not found:
+                raise Dead(f"no installed package has an entry point {name!r} of {GROUP}", "unknown_function")
+            self._known[name] = found[0].load()
+        return self._known[name]

@@ -1,0 +1,75 @@
+"""Handlers by the `type` of a payload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headrace import Dead
+from headrace.errors import InvalidPayload
+from headrace.sources import SourceContext
+from headrace_scheduler.handlers.command import Command
+from headrace_scheduler.handlers.http_call import HttpCall
+from headrace_scheduler.handlers.python_call import PythonCall
+from headrace_scheduler.handlers.running_job import JobHandler, RunningJob
+from headrace_scheduler.handlers.simple import Fail, NoOperation, Sleep
+from headrace_scheduler.jobs.values import RESOURCE
+from headrace_scheduler.settings import SchedulerSettings
+
+NO_TYPE = ""
+
+
+class HandlerRegistry:
+    """Knows what each type does; it is itself the handler of the worker."""
+
+    def __init__(self, handlers: Mapping[str, JobHandler]) -> None:
+        self._handlers = dict(handlers)
+
+    def check(self, payload: Mapping[str, Any]) -> None:
+        """`InvalidPayload` for a type that nobody handles, or fields that its handler refuses."""
+        self._of(payload).check(payload)
+
+    async def __call__(self, text: str | None, context: SourceContext) -> None:
+        """Run a payload as its row holds it. What can never be run is dead at once."""
+        try:
+            payload = payload_of(text)
+            self.check(payload)
+        except InvalidPayload as error:
+            raise Dead(str(error), "invalid_payload") from None
+        handler = self._of(payload)
+        resource = f"{RESOURCE}{context.key}"
+        job = RunningJob(context.key, payload, resource, context.fence, context.attempt, context.report)
+        context.result = await handler.run(job)
+
+    def _of(self, payload: Mapping[str, Any]) -> JobHandler:
+        kind = payload.get("type", NO_TYPE)
+        if not isinstance(kind, str) or kind not in self._handlers:
+            known = ", ".join(name for name in self._handlers if name)
+            raise InvalidPayload(f"payload.type {kind!r} is known to no handler", f"one of {known}")
+        return self._handlers[kind]
+
+
+def builtin_handlers(settings: SchedulerSettings) -> dict[str, JobHandler]:
+    """Those of the scheduler itself."""
+    return {
+        NO_TYPE: NoOperation(),
+        "sleep": Sleep(),
+        "http": HttpCall(settings.http_allow),
+        "command": Command(settings.command_allow, settings.environment),
+        "python": PythonCall(),
+        "fail": Fail(),
+    }
+
+
+def payload_of(text: str | None) -> dict[str, Any]:
+    """The payload of a row; one that another program left empty is `{}`."""
+    if not text:
+        return {}
+    try:
+        payload = json.loads(text)
+    except ValueError:
+        raise InvalidPayload("the payload is not JSON") from None
+    if not isinstance(payload, dict):
+        raise InvalidPayload("the payload is not a JSON object")
+    return payload

@@ -1,0 +1,82 @@
+"""What is counted, by the names of the specification (§6.1); every series is there from the start, at 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headrace.ports import LeaseOperation, LeaseOutcome, LeaseVerb
+from headrace.sources import HeldItem, ItemSettlement, ItemState
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+COMPLETED, FAILED = "completed", "failed"
+_LWT_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_JOB_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0)
+
+
+class SchedulerMetrics:
+    """The series of one process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        self.registry = registry
+        self._processed = Counter("jobs_processed", "Runs that ended, by how.", ("status",), registry=registry)
+        for status in (COMPLETED, FAILED):
+            self._processed.labels(status)
+        self._in_progress = Gauge("jobs_in_progress", "Jobs that are held now.", registry=registry)
+        self._duration = Histogram(
+            "job_duration_seconds", "From the beginning of a run to its end.", registry=registry, buckets=_JOB_BUCKETS
+        )
+        self._dead = Counter("jobs_dlq", "Jobs that went to the dead-letter table.", registry=registry)
+        self._locks = {
+            name: Counter(f"lock_{name}", text, registry=registry)
+            for name, text in {
+                "acquire_attempt": "Attempts to take a lock.",
+                "acquire_success": "Locks taken.",
+                "takeover_success": "Expired locks taken over.",
+                "renew_success": "Renewals.",
+                "renew_failure": "Renewals that were refused or not answered.",
+                "release_success": "Releases.",
+                "release_failure": "Releases that were refused or not answered.",
+            }.items()
+        }
+        self._latency = Histogram(
+            "lwt_latency_seconds",
+            "Operations on locks, each with its lightweight transactions.",
+            ("op",),
+            registry=registry,
+            buckets=_LWT_BUCKETS,
+        )
+        for verb in LeaseVerb:
+            self._latency.labels(str(verb))
+
+    def watch(self, in_progress: Callable[[], float]) -> None:
+        """Whoever holds jobs says how many, when somebody asks."""
+        self._in_progress.set_function(in_progress)
+
+    def settled(self, held: HeldItem, settlement: ItemSettlement) -> None:
+        """A settlement was accepted: one run ended. What was only put off is none."""
+        if settlement.state is ItemState.DONE:
+            self._processed.labels(COMPLETED).inc()
+        elif settlement.failure is not None:
+            self._processed.labels(FAILED).inc()
+        if settlement.state is ItemState.DEAD:
+            self._dead.inc()
+        self._duration.observe(settlement.took_s)
+
+    def lease_used(self, operation: LeaseOperation) -> None:
+        """One operation on a lock."""
+        granted = operation.outcome is LeaseOutcome.GRANTED
+        self._latency.labels(str(operation.op)).observe(operation.seconds)
+        match operation.op:
+            case LeaseVerb.ACQUIRE:
+                self._locks["acquire_attempt"].inc()
+                if granted:
+                    self._locks["acquire_success"].inc()
+            case LeaseVerb.TAKEOVER if granted:
+                self._locks["takeover_success"].inc()
+            case LeaseVerb.RENEW | LeaseVerb.RELEASE:
+                self._locks[f"{operation.op}_{'success' if granted else 'failure'}"].inc()

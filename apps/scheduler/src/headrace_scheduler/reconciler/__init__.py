@@ -1,0 +1,1 @@
+"""Putting back what was left half done."""

@@ -1,0 +1,134 @@
+"""The reconciler: one per installation, by a lease, it finds jobs that no worker will find by itself.
+
+- *Left half done*: a row in `jobs_sharded` that has not ended, has no pending row, and whose lock is free or expired.
+  A worker died after it had deleted the pending row, or whoever created the job before it had written one. The job is
+  put back while its lock is held, so no worker is at it.
+- *Overdue*: pending rows further back than workers look. The span is marked, and workers look there.
+
+A pass reads every bucket. Rows up to the first that has not ended are left out of the next passes, until the next full
+one: what has ended stays so unless somebody runs it again, and then its lock or its pending row tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import structlog
+
+from headrace.errors import HeadraceError
+from headrace.services import NamedLease, Term, leader, rest
+from headrace_scheduler.jobs.values import ENDED, JobKey
+from headrace_scheduler.parts import SchedulerParts
+from headrace_scheduler.reconciler.repair import Repairer
+from headrace_scheduler.tables.job_rows import ScannedJob
+from headrace_scheduler.tables.job_tables import micros
+from headrace_scheduler.tables.pending_rows import LONG_AGO, LOW_WATER
+
+LEASE = "scheduler:reconciler"
+PASS_S = 5.0
+FULL_S = 10.0
+# A full pass of many jobs takes its time; so much of the time may pass between two.
+REST_SHARE = 10.0
+PAGE = 2_000
+YOUNG = timedelta(seconds=3)
+"""A row whose status is younger than this may be between two statements of its writer."""
+log = structlog.get_logger("scheduler")
+
+
+class JobReconciler:
+    """Looks over the tables for as long as its process leads."""
+
+    def __init__(self, parts: SchedulerParts) -> None:
+        self._parts, self._tables = parts, parts.tables
+        self._repairer = Repairer(parts.tables, parts.locks, parts.settings, f"reconciler:{uuid4()}")
+        self._settled: dict[int, datetime] = {}
+        self._full_at = float("-inf")
+
+    async def run(self, stop: asyncio.Event) -> None:
+        lease = NamedLease(self._parts.leases, LEASE)
+
+        async def loop(term: Term) -> None:
+            self._settled.clear()
+            while not stop.is_set():
+                await self._look()
+                await rest(stop, PASS_S)
+
+        await leader(lease, loop, stop)
+
+    async def _look(self) -> None:
+        try:
+            await self.look()
+        except HeadraceError as error:
+            if not error.heals:
+                raise
+            log.warning("reconciler.failing", error=str(error))
+
+    async def look(self) -> int:
+        """One pass over all buckets; how many jobs were put back."""
+        began = time.monotonic()
+        full = began >= self._full_at
+        if full:
+            self._settled.clear()
+        found = [await self._bucket(bucket) for bucket in range(self._parts.installation.polled)]
+        if full:
+            ended = time.monotonic()
+            self._full_at = ended + max(FULL_S, REST_SHARE * (ended - began))
+        return sum(found)
+
+    async def _bucket(self, bucket: int) -> int:
+        waiting = await self._waiting(bucket)
+        put_back, settled = 0, True
+        after, until = self._start(bucket), self._tables.now() + timedelta(minutes=1)
+        while page := await self._tables.jobs.scan(bucket, after, until, PAGE):
+            for row in page:
+                if row.status in ENDED:
+                    continue
+                if settled:
+                    settled, self._settled[bucket] = False, row.key.scheduled_time
+                if row.key.job_id not in waiting and not self._is_young(row):
+                    put_back += await self._repaired(row)
+            after = page[-1].key
+            if len(page) < PAGE:
+                break
+        if settled:
+            self._settled[bucket] = self._tables.now() - LOW_WATER
+        return put_back
+
+    async def _waiting(self, bucket: int) -> set[UUID]:
+        """The jobs with a pending row; the span of those that lie too far back is marked."""
+        now = self._tables.now()
+        ahead = timedelta(milliseconds=self._parts.settings.backoff_max_ms) + LOW_WATER
+        found: set[UUID] = set()
+        overdue: list[datetime] = []
+        async for page in self._tables.pending.pages(bucket, now + ahead):
+            found.update(row.job_id for row in page)
+            late = [row.scheduled_time for row in page if row.scheduled_time <= now - LOW_WATER]
+            overdue = [min(overdue + late), max(overdue + late)] if late else overdue
+        if overdue:
+            await self._tables.pending.mark_overdue(bucket, overdue[0], overdue[1])
+        return found
+
+    def _start(self, bucket: int) -> JobKey:
+        """Before the first row that had not ended when this was last looked at."""
+        return JobKey(
+            bucket, self._settled.get(bucket, LONG_AGO + timedelta(seconds=1)) - timedelta(milliseconds=1), UUID(int=0)
+        )
+
+    def _is_young(self, row: ScannedJob) -> bool:
+        return micros(self._tables.now()) - row.status_us < micros(datetime(1970, 1, 1, tzinfo=UTC) + YOUNG)
+
+    async def _repaired(self, row: ScannedJob) -> bool:
+        """A job that cannot be judged now is found again by the next pass."""
+        try:
+            done = await self._repairer.repair(row.key)
+        except HeadraceError as error:
+            if not error.heals:
+                raise
+            log.warning("job.not_judged", job=str(row.key.job_id), error=str(error))
+            return False
+        if done:
+            log.warning("job.put_back", job=str(row.key.job_id), status=row.status, became=done)
+        return bool(done)

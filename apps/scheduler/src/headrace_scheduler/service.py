@@ -1,0 +1,106 @@
+"""The services: `all` is the specification's worker, and each of its three parts can be run alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.errors import TryAgain
+from headrace.services import Asked, Part, Service
+from headrace.sources import SourceOptions, SourceWorker
+from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
+from headrace_scheduler.parts import SchedulerParts
+from headrace_scheduler.reconciler.reconciler import JobReconciler
+from headrace_scheduler.work.job_source import JobSource
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a service does."""
+
+    api: bool = False
+    worker: bool = False
+    reconciler: bool = False
+
+
+ROLES: Mapping[str, Roles] = {
+    "all": Roles(api=True, worker=True, reconciler=True),
+    "api": Roles(api=True),
+    "worker": Roles(worker=True),
+    "reconciler": Roles(reconciler=True),
+}
+
+
+class SchedulerService(Service):
+    """One process of an installation, in one or several roles."""
+
+    def __init__(self, name: str, parts: SchedulerParts) -> None:
+        self.name, self._parts, self._roles = name, parts, ROLES[name]
+        self.handlers = HandlerRegistry(builtin_handlers(parts.settings))
+        self.registry, self.idempotency = parts.registry, parts.request_keys
+        self.worker = job_worker(parts, self.handlers) if self._roles.worker else None
+        self._polling = False
+        asked: dict[str, Part] = {"tables": Asked(parts.answers)}
+        self.health = dict(asked)
+        self.parts = asked | ({"poller": Asked(self._polls)} if self.worker is not None else {})
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            if self.worker is not None:
+                group.create_task(self._work(self.worker, stop))
+            if self._roles.reconciler:
+                group.create_task(JobReconciler(self._parts).run(stop))
+            await stop.wait()
+
+    def routes(self) -> Sequence[APIRouter]:
+        if not self._roles.api:
+            return ()
+        from headrace_scheduler.api.desk import JobDesk
+        from headrace_scheduler.api.routes import dead_routes, job_routes
+        from headrace_scheduler.tables.job_list import JobList
+
+        parts = self._parts
+        buckets = parts.installation
+        desk = JobDesk(parts.tables, parts.locks, self.handlers, buckets.buckets, parts.settings.lock_ttl_s)
+        return [job_routes(desk, JobList(parts.tables.jobs, buckets.polled)), dead_routes(desk)]
+
+    async def _work(self, worker: SourceWorker, stop: asyncio.Event) -> None:
+        running = asyncio.ensure_future(worker.run())
+        stopped = asyncio.ensure_future(stop.wait())
+        self._polling = True
+        try:
+            await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
+            worker.drain()
+            await running
+        finally:
+            self._polling = False
+            stopped.cancel()
+            running.cancel()
+
+    async def _polls(self) -> None:
+        if not self._polling:
+            raise TryAgain("the poller does not run")
+
+
+def job_worker(parts: SchedulerParts, handlers: HandlerRegistry) -> SourceWorker:
+    """The worker of one process on the tables of an installation."""
+    settings = parts.settings
+    options = SourceOptions(
+        name="jobs",
+        in_progress_max=settings.max_in_progress,
+        hold_s=settings.lock_ttl_s,
+        poll_s=settings.poll_interval_s,
+        retry=settings.retries,
+        id=f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
+        on_settled=parts.metrics.settled,
+    )
+    worker = SourceWorker(JobSource(parts.tables, parts.locks, parts.installation.polled), handlers, options)
+    parts.metrics.watch(lambda: worker.in_progress)
+    return worker

@@ -1,0 +1,153 @@
+"""Jobs: `jobs_sharded`, and `jobs_by_id` by which one is found.
+
+A status is written by the holder of the job's lock, with a write time above that of the status before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from headrace.tables import Row
+from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobStatus, JobTerms, Pending
+from headrace_scheduler.tables.job_tables import JobTables, as_id, micros
+
+Now = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedJob:
+    """What a scan sees of a job. `status_us` is when its status was written."""
+
+    key: JobKey
+    status: str
+    attempts: int
+    status_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """What came of a job so far. `pending_time` is that of the pending row that we wrote last."""
+
+    pending_time: datetime | None = None
+    cancel_asked_at: datetime | None = None
+    progress: str | None = None
+    result: str | None = None
+
+
+class JobRows:
+    """Statements about jobs, as calls."""
+
+    def __init__(self, tables: JobTables, now: Now) -> None:
+        self._tables, self._now = tables, now
+
+    async def add(self, job: Job) -> None:
+        """A new job, without its pending row. Again, also later: nothing changes."""
+        await self._register(job, job.key.scheduled_time, job.status_us)
+        await self._tables.rows(
+            "job_add", **_key(job.key), payload=job.payload, status=job.status, written_us=job.status_us
+        )
+
+    async def find(self, job_id: UUID) -> Job | None:
+        """A job that was created here, or that was seen here once."""
+        found = await self._tables.rows("job_where", job_id=job_id)
+        if not found or found[0][0] is None:
+            return None
+        bucket_id, scheduled_time, *terms = found[0]
+        return await self.read(JobKey(bucket_id, scheduled_time, job_id), JobTerms(*terms))
+
+    async def read(self, key: JobKey, terms: JobTerms = NO_TERMS) -> Job | None:
+        """The job's row as it is now."""
+        found = await self._tables.rows("job_row", **_key(key))
+        if not found:
+            return None
+        payload, status, attempts, status_us = found[0]
+        return Job(key, payload, status or JobStatus.PENDING, attempts or 0, status_us or 0, terms)
+
+    async def adopt(self, pending: Pending) -> Job:
+        """A job of another program, seen here for the first time: from now on it is found by its id.
+
+        Such a program writes both rows under one key. If there is none in `jobs_sharded`, it is made.
+        """
+        key = JobKey(pending.bucket_id, pending.scheduled_time, pending.job_id)
+        job = await self.read(key)
+        if job is None:
+            job = Job(key, pending.payload, JobStatus.PENDING, 0, pending.written_us or micros(self._now()))
+            await self.add(job)
+        else:
+            await self._register(job, pending.scheduled_time, micros(self._now()))
+        return job
+
+    async def write_status(self, job: Job, status: str, attempts: int) -> Job:
+        """The next state; the answer is the job as it is now."""
+        written_us = max(micros(self._now()), job.status_us + 1)
+        await self._tables.rows("job_status", **_key(job.key), status=status, attempts=attempts, written_us=written_us)
+        return replace(job, status=status, attempts=attempts, status_us=written_us)
+
+    async def scan(self, bucket_id: int, after: JobKey, until: datetime, room: int) -> list[ScannedJob]:
+        """One page of a bucket's jobs, the earliest first."""
+        found = await self._tables.rows(
+            "job_scan",
+            bucket_id=bucket_id,
+            after_time=after.scheduled_time,
+            after_id=after.job_id,
+            until=until,
+            room=room,
+        )
+        return [_scanned(bucket_id, row) for row in found]
+
+    async def scan_back(self, bucket_id: int, before: JobKey, since: datetime, room: int) -> list[ScannedJob]:
+        """One page of a bucket's jobs, the latest first."""
+        found = await self._tables.rows(
+            "job_scan_back",
+            bucket_id=bucket_id,
+            before_time=before.scheduled_time,
+            before_id=before.job_id,
+            since=since,
+            room=room,
+        )
+        return [_scanned(bucket_id, row) for row in found]
+
+    async def outcome(self, job_id: UUID) -> JobOutcome:
+        found = await self._tables.rows("job_outcome", job_id=job_id)
+        return JobOutcome(*found[0]) if found else JobOutcome()
+
+    async def write_pending_time(self, job_id: UUID, moment: datetime) -> None:
+        await self._write("job_pending_time", job_id, pending_time=moment)
+
+    async def ask_cancel(self, job_id: UUID, moment: datetime | None) -> None:
+        """A running job is to be cancelled; None: this is over."""
+        await self._write("job_cancel_ask", job_id, cancel_asked_at=moment)
+
+    async def write_progress(self, job_id: UUID, progress: str | None) -> None:
+        await self._write("job_progress", job_id, progress=progress)
+
+    async def write_result(self, job_id: UUID, result: str | None) -> None:
+        await self._write("job_result", job_id, result=result)
+
+    async def _write(self, name: str, job_id: UUID, **values: object) -> None:
+        await self._tables.rows(name, job_id=job_id, written_us=micros(self._now()), **values)
+
+    async def _register(self, job: Job, pending_time: datetime, written_us: int) -> None:
+        terms = job.terms
+        await self._tables.rows(
+            "job_register",
+            **_key(job.key),
+            pending_time=pending_time,
+            max_duration_seconds=terms.max_duration_seconds,
+            callback_url=terms.callback_url,
+            correlation_id=terms.correlation_id,
+            written_us=written_us,
+        )
+
+
+def _key(key: JobKey) -> dict[str, object]:
+    return {"bucket_id": key.bucket_id, "scheduled_time": key.scheduled_time, "job_id": key.job_id}
+
+
+def _scanned(bucket_id: int, row: Row) -> ScannedJob:
+    scheduled_time, job_id, status, attempts, status_us = row
+    key = JobKey(bucket_id, scheduled_time, as_id(job_id))
+    return ScannedJob(key, status or JobStatus.PENDING, attempts or 0, status_us or 0)

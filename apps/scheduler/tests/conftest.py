@@ -1,0 +1,82 @@
+"""Worlds for the scheduler's tests: embedded in a directory, or on a real Cassandra."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from scheduler_world import BUCKETS, World, clean, open_world
+
+from headrace.tables import CassandraOptions, apply_schema
+from headrace.testing.fixtures import SharedServers
+from headrace.testing.rig.cassandra import CassandraServer
+from headrace_scheduler.frame import FRAME
+from headrace_scheduler.settings import SchedulerSettings
+from headrace_scheduler.tables.cassandra_tables import schema_part
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A command that runs in this process may change what is logged."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def embedded_environment(tmp_path: Path) -> dict[str, str]:
+    """Nothing but a directory."""
+    return {"PATH": os.environ["PATH"], "SCHEDULER_HOME": str(tmp_path / "scheduler"), "WORKER_BUCKETS": BUCKETS}
+
+
+@pytest.fixture(scope="session")
+def scheduler_keyspace(cassandra_server: CassandraServer) -> Iterator[str]:
+    """One keyspace with the tables for the whole run: making tables takes seconds, emptying them does not."""
+    with cassandra_server.keyspace() as url:
+        asyncio.run(apply_schema(CassandraOptions.of(url), None, [schema_part()]))
+        yield url
+
+
+@pytest.fixture
+def cassandra_environment(
+    shared_servers: SharedServers, cassandra_server: CassandraServer, scheduler_keyspace: str
+) -> dict[str, str]:
+    """Variables that name a Cassandra whose tables are empty."""
+    shared_servers.lend(cassandra_server)
+    options = CassandraOptions.of(scheduler_keyspace)
+    asyncio.run(clean(options))
+    return {
+        "PATH": os.environ["PATH"],
+        "CASSANDRA_CONTACT_POINT": options.hosts[0],
+        "CASSANDRA_PORT": str(options.port),
+        "CASSANDRA_KEYSPACE": options.keyspace,
+        "WORKER_BUCKETS": BUCKETS,
+    }
+
+
+@pytest.fixture(params=["embedded", "cassandra"])
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Variables of each world: what is tested with it is true of both."""
+    found: dict[str, str] = request.getfixturevalue(f"{request.param}_environment")
+    return found
+
+
+@pytest.fixture
+def settings(environment: dict[str, str]) -> SchedulerSettings:
+    return FRAME.load(environment)
+
+
+@pytest.fixture
+async def world(settings: SchedulerSettings) -> AsyncIterator[World]:
+    async with open_world(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def embedded(embedded_environment: dict[str, str]) -> AsyncIterator[World]:
+    """For what does not depend on where the tables are."""
+    async with open_world(FRAME.load(embedded_environment)) as opened:
+        yield opened
