@@ -1,0 +1,101 @@
+"""A process that dies at a statement of its choice: kill -9, from inside, before the statement is sent.
+
+It runs a job once by hand, so that the statements come in one order. The effect of the job is a line in a file. It is
+started by `multiprocessing`, whose server has everything imported: a life takes no longer than what it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from scheduler_world import open_world
+
+from headrace.core.claims import Loss
+from headrace.sources import ItemSettlement, ItemState
+from headrace.tables import Row
+from headrace_scheduler.api.desk import JobWish
+from headrace_scheduler.frame import FRAME
+from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.job_tables import JobTables
+from headrace_scheduler.work.job_locks import JobLocks
+from headrace_scheduler.work.job_source import JobSource
+
+FAILURE = Loss(0, "RunFailed", error="RunFailed: no luck")
+LOCK_S = 1.0
+
+
+@dataclass
+class Countdown:
+    """Dies when it has counted down."""
+
+    left: int
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class MortalTables:
+    inner: JobTables
+    countdown: Countdown
+
+    async def rows(self, name: str, /, **values: object) -> list[Row]:
+        self.countdown.step()
+        return await self.inner.rows(name, **values)
+
+
+class MortalLeases:
+    def __init__(self, inner: Any, countdown: Countdown) -> None:
+        self._inner, self._countdown = inner, countdown
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+
+        async def counted(*values: Any) -> Any:
+            self._countdown.step()
+            return await call(*values)
+
+        return counted
+
+
+def run(environment: dict[str, str], job_id: str, die_before: int, state: str, effects: str) -> None:
+    """The whole life of the process; it ends with 0 if it did not come to its statement."""
+    asyncio.run(_run(environment, UUID(job_id), Countdown(die_before), ItemState(state), Path(effects)))
+
+
+def create(environment: dict[str, str], seed: str, die_before: int) -> None:
+    """Create a job, and die on the way."""
+    asyncio.run(_create(environment, seed, Countdown(die_before)))
+
+
+async def _run(
+    environment: dict[str, str], job_id: UUID, countdown: Countdown, state: ItemState, effects: Path
+) -> None:
+    async with open_world(FRAME.load(environment)) as world:
+        candidate = next(each for each in await world.candidates() if each.key == str(job_id))
+        tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        locks: Any = MortalLeases(world.parts.leases, countdown)
+        source = JobSource(tables, JobLocks(locks), world.parts.installation.polled)
+        item = await source.hold(candidate, f"mortal-{os.getpid()}", LOCK_S)
+        assert item is not None
+        with effects.open("a") as file:
+            file.write(f"{item.key}\n")
+        settlement = world.settlement(state)
+        if state is not ItemState.DONE:
+            settlement = ItemSettlement(state, 1, settlement.decided_at, failure=FAILURE)
+        assert await source.settle(item, settlement)
+
+
+async def _create(environment: dict[str, str], seed: str, countdown: Countdown) -> None:
+    async with open_world(FRAME.load(environment)) as world:
+        desk = world.desk
+        desk.tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        await desk.create(JobWish("now", {}), seed)

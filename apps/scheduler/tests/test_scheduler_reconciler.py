@@ -1,0 +1,142 @@
+"""What a crash left half done is put back, and nothing else is touched."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from scheduler_world import World
+from waiting import eventually
+
+from headrace_scheduler.jobs.values import JobStatus
+from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
+from headrace_scheduler.reconciler.repair import LOST
+
+MOMENT_S = 0.2
+
+
+@pytest.fixture
+async def reconciler(world: World) -> JobReconciler:
+    return JobReconciler(world.parts)
+
+
+async def lose(world: World, job_id: UUID, holder: str = "gone") -> int:
+    """Let a worker take the job and die; the token of its lock, which has expired."""
+    item = await world.hold(job_id, holder, MOMENT_S)
+    assert item is not None
+    await expire(world, job_id)
+    return item.fence
+
+
+async def expire(world: World, job_id: UUID) -> None:
+    async def free() -> bool:
+        lease = await world.parts.locks.look(job_id)
+        return lease is None or lease.free
+
+    await eventually(free, "the lock has expired")
+    # Past the moment in which a row may be between two statements.
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+
+
+async def test_a_job_whose_worker_died_waits_again_and_has_spent_nothing(
+    world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    token = await lose(world, job.job_id)
+    assert await world.candidates() == []
+    assert await reconciler.look() == 1
+    assert await world.status(job.job_id) == JobStatus.PENDING
+    (run,) = await world.tables.history.runs(job.job_id)
+    assert (run.fencing_token, run.status) == (token, LOST)
+    again = await world.hold(job.job_id, "next")
+    assert again is not None
+    assert (again.attempts, again.fence > token) == (0, True)
+    assert await reconciler.look() == 0
+
+
+async def test_a_job_that_is_held_or_waits_or_has_ended_is_left_alone(world: World, reconciler: JobReconciler) -> None:
+    held, waiting, ahead, ended = [await world.create(schedule=word) for word in ("now", "now", "+PT1H", "now")]
+    assert await world.hold(held.job_id) is not None
+    item = await world.hold(ended.job_id)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    world.clock.move(seconds=10)
+    assert await reconciler.look() == 0
+    assert [await world.status(job.job_id) for job in (held, waiting, ahead, ended)] == [
+        "running",
+        "pending",
+        "pending",
+        "completed",
+    ]
+
+
+async def test_a_row_that_is_running_without_any_lock_is_put_back(world: World, reconciler: JobReconciler) -> None:
+    """As a foreign worker leaves it that deletes its lock and dies."""
+    job_id = await world.insert_foreign(2, world.clock() - timedelta(hours=1))
+    (pending,) = [row async for page in world.tables.pending.pages(2, world.clock()) for row in page]
+    await world.tables.pending.remove(pending)
+    world.clock.move(seconds=10)
+    assert await reconciler.look() == 1
+    assert await world.hold(job_id) is not None
+
+
+async def test_a_run_that_had_ended_well_is_not_run_again(world: World, reconciler: JobReconciler) -> None:
+    job = await world.create()
+    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    assert item is not None
+    await world.tables.history.end(job.job_id, item.row.run.run_id, world.clock(), "completed")
+    await expire(world, job.job_id)
+    assert await reconciler.look() == 1
+    assert await world.status(job.job_id) == JobStatus.COMPLETED
+
+
+async def test_an_earlier_run_that_had_ended_well_says_nothing_of_this_one(
+    world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    first = await world.hold(job.job_id)
+    assert first is not None
+    assert await world.source.settle(first, world.settlement())
+    await world.desk.run_again(job.job_id)
+    world.clock.move(seconds=1)
+    await lose(world, job.job_id)
+    assert await reconciler.look() == 1
+    assert await world.status(job.job_id) == JobStatus.PENDING
+
+
+@pytest.mark.parametrize(("spent", "becomes"), [(0, JobStatus.PENDING), (4, JobStatus.DLQ)])
+async def test_a_run_that_had_failed_is_counted_and_retried_or_buried(
+    spent: int, becomes: str, world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    assert item is not None
+    await world.tables.jobs.write_status(item.row.job, JobStatus.RUNNING, spent)
+    await world.tables.history.end(job.job_id, item.row.run.run_id, world.clock(), "failed")
+    await expire(world, job.job_id)
+    assert await reconciler.look() == 1
+    found = await world.tables.jobs.find(job.job_id)
+    assert found is not None
+    assert (found.status, found.attempts) == (becomes, spent + 1)
+    dead = await world.tables.dead.find(job.job_id)
+    assert (dead is not None and dead.attempts == 5) == (becomes == JobStatus.DLQ)
+
+
+async def test_rows_dated_long_ago_are_shown_to_workers(world: World, reconciler: JobReconciler) -> None:
+    old = {await world.insert_foreign(1, world.clock() - timedelta(days=days)) for days in (1, 400)}
+    assert await world.candidates() == []
+    world.clock.move(seconds=6)
+    assert await reconciler.look() == 0
+    assert {UUID(each.key) for each in await world.candidates()} == old
+
+
+async def test_what_has_ended_is_not_read_again_by_the_next_pass(embedded: World) -> None:
+    reconciler = JobReconciler(embedded.parts)
+    for _ in range(3):
+        job = await embedded.create(schedule="2020-01-01T00:00:00Z")
+        await embedded.tables.jobs.write_status(job, JobStatus.COMPLETED, 0)
+    await reconciler.look()
+    embedded.recorded.names.clear()
+    await reconciler.look()
+    assert embedded.recorded.names.count("job_scan") == 4

@@ -1,0 +1,215 @@
+"""One run of a job over the tables: its order, its ends, and what happens when it is not alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from scheduler_world import World
+from waiting import eventually
+
+from headrace.core.claims import Loss
+from headrace.errors import Unreachable
+from headrace.sources import HeldItem, ItemState
+from headrace_scheduler.jobs.values import JobStatus, JobTerms, Pending
+
+FAILURE = Loss(0, "RunFailed", error="RunFailed: no luck\n  file.py:1 in run", traceback="Traceback …")
+MOMENT_S = 0.2
+
+
+async def held(world: World, job_id: UUID, holder: str = "one", hold_s: float = 5.0) -> HeldItem:
+    found = await world.hold(job_id, holder, hold_s)
+    assert found is not None
+    return found
+
+
+async def is_free(world: World, job_id: UUID) -> bool:
+    lease = await world.parts.locks.look(job_id)
+    return lease is None or lease.free
+
+
+async def test_a_run_goes_by_the_order_of_the_specification(world: World) -> None:
+    job = await world.create({"type": "sleep", "seconds": 0}, terms=JobTerms(7.5))
+    (candidate,) = await world.candidates()
+    world.recorded.written()
+    item = await world.source.hold(candidate, "worker-1", 5.0)
+    assert item is not None
+    assert world.recorded.written() == ["pending_delete", "job_status", "run_begin"]
+    assert (item.key, item.payload, item.attempts, item.timeout_s) == (str(job.job_id), job.payload, 0, 7.5)
+    assert await world.status(job.job_id) == JobStatus.RUNNING
+    world.recorded.written()
+    assert await world.source.settle(item, world.settlement(result={"ok": 1}))
+    assert world.recorded.written() == ["run_end", "job_status"]
+    assert await world.status(job.job_id) == JobStatus.COMPLETED
+    assert await is_free(world, job.job_id)
+    (run,) = await world.tables.history.runs(job.job_id)
+    assert (run.worker_id, run.fencing_token, run.status) == ("worker-1", item.fence, "completed")
+    assert run.end_at is not None
+    assert (await world.tables.jobs.outcome(job.job_id)).result == '{"ok": 1}'
+    assert await world.candidates() == []
+
+
+async def test_a_stale_page_runs_nothing_twice(world: World) -> None:
+    job = await world.create()
+    (stale,) = await world.candidates()
+    assert await world.source.settle(await held(world, job.job_id), world.settlement())
+    assert await world.source.hold(stale, "late", 5.0) is None
+    assert await is_free(world, job.job_id)
+    assert len(await world.tables.history.runs(job.job_id)) == 1
+
+
+async def test_a_job_that_is_held_is_left_to_its_holder(world: World) -> None:
+    job = await world.create()
+    (candidate,) = await world.candidates()
+    await world.parts.locks.take(job.job_id, "one", 5.0)
+    world.recorded.written()
+    assert await world.source.hold(candidate, "two", 5.0) is None
+    assert world.recorded.written() == []
+
+
+async def test_a_foreign_row_is_run_and_known_once_it_was_seen(world: World) -> None:
+    job_id = await world.insert_foreign(3, world.clock() - timedelta(minutes=2), '{"type": "sleep", "seconds": 0}')
+    assert await world.tables.jobs.find(job_id) is None
+    item = await held(world, job_id)
+    assert item.payload == '{"type": "sleep", "seconds": 0}'
+    assert await world.source.settle(item, world.settlement())
+    assert await world.status(job_id) == JobStatus.COMPLETED
+
+
+async def test_a_pending_row_alone_is_a_job(world: World) -> None:
+    job_id = UUID(int=77)
+    await world.tables.pending.add(Pending(1, world.clock().replace(microsecond=0), job_id, "{}"))
+    assert await world.source.settle(await held(world, job_id), world.settlement())
+    assert await world.status(job_id) == JobStatus.COMPLETED
+
+
+async def test_a_failed_run_waits_under_a_new_time_and_spends_an_attempt(world: World) -> None:
+    job = await world.create()
+    item = await held(world, job.job_id)
+    again = world.settlement(ItemState.AGAIN, attempts=1, delay_s=60.0, failure=FAILURE)
+    world.recorded.written()
+    assert await world.source.settle(item, again)
+    assert world.recorded.written() == ["run_end", "job_status", "pending_add", "job_status"]
+    found = await world.tables.jobs.find(job.job_id)
+    assert found is not None
+    assert (found.status, found.attempts, found.key) == (JobStatus.PENDING, 1, job.key)
+    assert await world.candidates() == []
+    world.clock.move(seconds=61)
+    (candidate,) = await world.candidates()
+    assert candidate.row.scheduled_time > job.key.scheduled_time
+    second = await world.source.hold(candidate, "two", 5.0)
+    assert second is not None
+    assert second.fence > item.fence
+    assert second.attempts == 1
+
+
+async def test_a_retry_in_the_same_moment_still_has_a_new_time(world: World) -> None:
+    """A tombstone would hide a row under the old one."""
+    job = await world.create(schedule="2030-01-01T00:00:00Z")
+    world.clock.move(days=10_000)
+    (candidate,) = [Pending(job.key.bucket_id, job.key.scheduled_time, job.job_id)]
+    world.clock.move(days=-10_000)
+    item = await world.source.hold(_candidate(candidate), "one", 5.0)
+    assert item is not None
+    assert await world.source.give_back(item)
+    outcome = await world.tables.jobs.outcome(job.job_id)
+    assert outcome.pending_time is not None
+    assert outcome.pending_time > job.key.scheduled_time
+
+
+async def test_the_last_failure_is_a_row_in_the_dead_letter_table(world: World) -> None:
+    job = await world.create({"type": "fail"}, terms=JobTerms(None, None, "trace-1"))
+    item = await held(world, job.job_id)
+    world.recorded.written()
+    assert await world.source.settle(item, world.settlement(ItemState.DEAD, attempts=5, failure=FAILURE))
+    assert world.recorded.written() == ["run_end", "job_status", "dead_add", "job_status"]
+    dead = await world.tables.dead.find(job.job_id)
+    assert dead is not None
+    assert (dead.attempts, dead.last_error, dead.error_class) == (5, "RunFailed: no luck", "RunFailed")
+    assert (dead.payload, dead.stack, dead.correlation_id) == (job.payload, "Traceback …", "trace-1")
+    assert await world.status(job.job_id) == JobStatus.DLQ
+
+
+async def test_whoever_lost_the_lock_writes_nothing(world: World) -> None:
+    job = await world.create()
+    item = await held(world, job.job_id, hold_s=MOMENT_S)
+    await eventually(lambda: is_free(world, job.job_id), "the lock has expired")
+    assert await world.parts.locks.take(job.job_id, "two", 5.0)
+    world.recorded.written()
+    assert not await world.source.renew(item, 5.0)
+    assert not await world.source.settle(item, world.settlement())
+    assert not await world.source.give_back(item)
+    assert not await world.source.report(item, {"done": 1})
+    assert world.recorded.written() == []
+    assert await world.status(job.job_id) == JobStatus.RUNNING
+
+
+async def test_a_settlement_may_be_repeated_until_somebody_else_has_run_the_job(world: World) -> None:
+    job = await world.create()
+    item, done = await held(world, job.job_id), world.settlement()
+    world.recorded.broken["job_status"] = Unreachable("cut off")
+    with pytest.raises(Unreachable):
+        await world.source.settle(item, done)
+    assert await world.source.settle(item, done)
+    assert await world.source.settle(item, done)
+    await world.desk.run_again(job.job_id)
+    world.clock.move(seconds=1)
+    await held(world, job.job_id, "two")
+    assert not await world.source.settle(item, done)
+
+
+async def test_a_hold_that_was_cut_off_is_taken_up_again(world: World) -> None:
+    job = await world.create()
+    (candidate,) = await world.candidates()
+    for name in ("job_status", "run_begin"):
+        world.recorded.broken[name] = Unreachable("cut off")
+        with pytest.raises(Unreachable):
+            await world.source.hold(candidate, "one", 5.0)
+    item = await world.source.hold(candidate, "one", 5.0)
+    assert item is not None
+    assert await world.status(job.job_id) == JobStatus.RUNNING
+    assert [run.fencing_token for run in await world.tables.history.runs(job.job_id)] == [item.fence]
+    assert await world.source.settle(item, world.settlement())
+
+
+async def test_a_job_that_was_given_back_waits_at_once_and_has_spent_nothing(world: World) -> None:
+    job = await world.create()
+    item = await held(world, job.job_id)
+    assert await world.source.give_back(item)
+    assert await world.source.give_back(item)
+    world.clock.move(seconds=1)
+    second = await held(world, job.job_id, "two")
+    assert second.attempts == 0
+
+
+async def test_progress_is_kept_while_the_lock_is_held(world: World) -> None:
+    job = await world.create()
+    assert await world.source.report(await held(world, job.job_id), {"done": 3})
+    assert (await world.tables.jobs.outcome(job.job_id)).progress == '{"done": 3}'
+
+
+async def test_a_running_job_that_was_cancelled_ends_at_its_next_renewal(world: World) -> None:
+    job = await world.create()
+    item = await held(world, job.job_id)
+    assert await world.source.renew(item, 5.0)
+    await world.desk.cancel(job.job_id)
+    assert await world.status(job.job_id) == JobStatus.RUNNING
+    assert not await world.source.renew(item, 5.0)
+    assert await world.status(job.job_id) == JobStatus.CANCELLED
+    assert not await world.source.settle(item, world.settlement())
+    assert await is_free(world, job.job_id)
+    assert [run.status for run in await world.tables.history.runs(job.job_id)] == ["cancelled"]
+
+
+async def test_workers_see_different_jobs_first(embedded: World) -> None:
+    for _ in range(12):
+        await embedded.create()
+    orders = {tuple(each.key for each in (await embedded.source.poll(3)).candidates) for _ in range(8)}
+    assert len(orders) > 1
+
+
+def _candidate(pending: Pending):  # type: ignore[no-untyped-def]
+    from headrace.sources import ItemCandidate
+
+    return ItemCandidate(str(pending.job_id), pending)
