@@ -35,6 +35,7 @@ BUCKETS_AT_A_TIME = 4
 # A page is larger than what is asked for, so that workers that see the same one take different jobs of it first.
 PAGE_FACTOR, PAGE_MIN = 4, 32
 STACK_CHARS_MAX = 2_000
+STATUSES = {ItemState.DONE: JobStatus.COMPLETED, ItemState.AGAIN: JobStatus.PENDING, ItemState.DEAD: JobStatus.DLQ}
 SETTLE, CANCEL = "settle", "cancel"
 GIVEN_BACK = "given_back"
 """How a run ends in the history that was stopped without an outcome: no attempt was spent."""
@@ -110,7 +111,7 @@ class JobSource:
         if self._endings.setdefault(row.run.run_id, SETTLE) != SETTLE:
             return False
         if not await self._locks.held(row.job.job_id, held.fence):
-            return await self._is_settled(row, settlement)
+            return await self._is_over(row, STATUSES[settlement.state])
         ended_at = _moment(settlement.decided_at)
         if settlement.state is ItemState.DONE:
             await self._complete(row, settlement, ended_at)
@@ -125,8 +126,7 @@ class JobSource:
     async def give_back(self, held: HeldItem) -> bool:
         row = _row(held)
         if not await self._locks.held(row.job.job_id, held.fence):
-            run = await self._run_now(row)
-            return run is not None and run.status == GIVEN_BACK
+            return await self._is_over(row, JobStatus.PENDING)
         now = self._tables.now()
         await self._end_run(row, GIVEN_BACK, now)
         await self._wait_again(row, row.job, now)
@@ -206,23 +206,13 @@ class JobSource:
     async def _end_run(self, row: HeldJob, status: str, ended_at: datetime) -> None:
         await self._tables.history.end(row.job.job_id, row.run.run_id, whole_ms(ended_at), status)
 
-    async def _run_now(self, row: HeldJob) -> JobRun | None:
-        runs = await self._tables.history.runs(row.job.job_id)
-        return next((run for run in runs if run.run_id == row.run.run_id), None)
-
-    async def _is_settled(self, row: HeldJob, settlement: ItemSettlement) -> bool:
-        """The lock is not ours: was this applied before, and nobody has run the job since?"""
-        run = await self._run_now(row)
+    async def _is_over(self, row: HeldJob, status: JobStatus) -> bool:
+        """The lock is not ours: has this run ended so before, and nobody has run the job since?"""
+        last = await self._tables.history.last(row.job.job_id)
         job = await self._tables.jobs.find(row.job.job_id)
-        if run is None or run.end_at is None or job is None:
+        if last is None or job is None:
             return False
-        latest = await self._tables.history.last(job.job_id)
-        ends = {
-            ItemState.DONE: JobStatus.COMPLETED,
-            ItemState.AGAIN: JobStatus.PENDING,
-            ItemState.DEAD: JobStatus.DLQ,
-        }
-        return latest == run and job.status == ends[settlement.state]
+        return last.run_id == row.run.run_id and last.end_at is not None and job.status == status
 
 
 async def enqueue(tables: AllTables, job: Job, due_at: datetime, before: datetime | None) -> Job:
