@@ -6,6 +6,7 @@ is judged by the store's one clock. Every call may be repeated as it is after a 
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,3 +54,7 @@ class Leases(Protocol):
 
     async def look(self, name: str) -> Lease | None:
         """The lease as it is now; None: it was never acquired."""
+
+    def leases(self) -> AsyncIterator[Lease]:
+        """All that are held, and those whose hold has passed and that nobody took over since; for people, and for those
+        who look after what was lost. One that changes meanwhile is listed as it was before or after."""

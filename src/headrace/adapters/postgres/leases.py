@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from headrace.adapters.postgres.calls import Row, rows
 from headrace.adapters.postgres.lanes import Lanes
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.leases import Lease, Leased
+
+PAGE_MAX = 1_000
 
 
 class PostgresLeases:
@@ -37,6 +40,13 @@ class PostgresLeases:
     async def look(self, name: str) -> Lease | None:
         found = await self._lanes.read(lambda connection: rows(connection, "lease_look", (name,)))
         return Lease(name, *found[0]) if found else None
+
+    async def leases(self) -> AsyncIterator[Lease]:
+        after = ""
+        while page := await self._lanes.read(partial(rows, name="lease_page", values=(after, PAGE_MAX))):
+            for row in page:
+                yield Lease(*row)
+            after = page[-1][0]
 
     async def _write(self, statement: str, values: Sequence[object]) -> list[Row]:
         return await self._lanes.write(lambda connection: rows(connection, statement, values))

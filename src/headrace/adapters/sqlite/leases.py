@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
 from headrace.adapters.sqlite.store_transactions import Transactions
 from headrace.adapters.sqlite.transaction import Transaction
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.leases import Lease, Leased
+
+PAGE_MAX = 1_000
 
 
 class SqliteLeases:
@@ -34,6 +40,14 @@ class SqliteLeases:
 
     async def look(self, name: str) -> Lease | None:
         return await self._transactions.read(lambda tx: _look(tx, name))
+
+    async def leases(self) -> AsyncIterator[Lease]:
+        """All that are held or have expired, by name; those that were released are left out."""
+        after = ""
+        while page := await self._transactions.read(partial(_page, after=after)):
+            for lease in page:
+                yield lease
+            after = page[-1].name
 
 
 def _check(name: str, holder: str) -> None:
@@ -78,7 +92,15 @@ def _look(tx: Transaction, name: str) -> Lease | None:
     row = tx.one("lease_row", name=name)
     if row is None:
         return None
-    holder, fence, epoch, until, boot = row
+    return _lease(tx, (name, *row))
+
+
+def _page(tx: Transaction, after: str) -> list[Lease]:
+    return [_lease(tx, row) for row in tx.all("lease_rows", after=after, count=PAGE_MAX)]
+
+
+def _lease(tx: Transaction, row: tuple[Any, ...]) -> Lease:
+    name, holder, fence, epoch, until, boot = row
     # A hold that an earlier boot granted is over: nobody who had it is alive.
     left_s = max(0.0, until - tx.now()) if holder and boot == tx.boot else 0.0
     return Lease(name, holder, fence, epoch, left_s)

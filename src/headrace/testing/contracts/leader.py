@@ -48,6 +48,9 @@ class Frozen:
     async def look(self, name: str) -> Lease | None:
         return await self._inner.look(name)
 
+    def leases(self) -> AsyncIterator[Lease]:
+        return self._inner.leases()
+
 
 class LeaderContract:
     """`services.leadership`. Brings: `url` of a store with a clock of its own. Broken twins replace `leadership`."""

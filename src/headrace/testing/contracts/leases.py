@@ -60,6 +60,15 @@ class LeasesContract(Selected):
         repeat = await store.leases.takeover(NAME, "b", first.lease.epoch, 30.0)
         assert (taken.repeated, repeat.repeated) == (False, True)
 
+    async def test_what_is_held_and_what_was_lost_is_listed(self, store: HasLeases, passage: Passage) -> None:
+        released = await store.leases.acquire("released", "a", 30.0)
+        assert await store.leases.release("released", released.lease.fence)
+        for name, hold_s in (("lost", passage.brief_s), ("held", passage.hold_s)):
+            assert (await store.leases.acquire(name, "a", hold_s)).granted
+        await passage.past(passage.brief_s)
+        found = {lease.name: lease.free async for lease in store.leases.leases()}
+        assert found == {"held": False, "lost": True}
+
     @lease_needs("mints_by_clock")
     async def test_a_fence_is_minted_above_the_wall_clock(self, store: HasLeases) -> None:
         lease = (await store.leases.acquire(NAME, "a", 30.0)).lease

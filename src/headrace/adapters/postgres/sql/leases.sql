@@ -19,3 +19,8 @@ UPDATE headrace.lease SET holder = '' WHERE name = %b AND fence = %b::bigint RET
 -- lease_look
 -- Who holds a resource.
 SELECT l.holder, l.fence, l.epoch, headrace.lease_left(l) FROM headrace.lease l WHERE l.name = %b
+
+-- lease_page
+-- Resources that somebody holds or held to the end, a page of them by name.
+SELECT l.name, l.holder, l.fence, l.epoch, headrace.lease_left(l) FROM headrace.lease l
+ WHERE l.name > %b AND l.holder <> '' ORDER BY l.name LIMIT %b::integer

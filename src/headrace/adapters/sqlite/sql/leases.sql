@@ -2,6 +2,11 @@
 -- Who holds a resource.
 SELECT holder, fence, epoch, until, boot FROM headrace_lease WHERE name = :name
 
+-- lease_rows
+-- Resources that somebody holds or held to the end, a page of them by name.
+SELECT name, holder, fence, epoch, until, boot FROM headrace_lease
+ WHERE name > :after AND holder <> '' ORDER BY name LIMIT :count
+
 -- lease_first
 -- The first grant of a resource.
 INSERT INTO headrace_lease (name, holder, fence, epoch, until, boot) VALUES (:name, :holder, :fence, 0, :until, :boot)
