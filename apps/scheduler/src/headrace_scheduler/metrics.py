@@ -43,6 +43,11 @@ class SchedulerMetrics:
                 "release_failure": "Releases that were refused or not answered.",
             }.items()
         }
+        self._clock_skew = Gauge(
+            "lock_clock_skew_seconds",
+            "How far this clock is ahead of the server's, as measured last.",
+            registry=registry,
+        )
         self._latency = Histogram(
             "lwt_latency_seconds",
             "Operations on locks, each with its lightweight transactions.",
@@ -56,6 +61,10 @@ class SchedulerMetrics:
     def watch(self, in_progress: Callable[[], float]) -> None:
         """Whoever holds jobs says how many, when somebody asks."""
         self._in_progress.set_function(in_progress)
+
+    def watch_clock(self, ahead_s: Callable[[], float]) -> None:
+        """How far this machine's clock is ahead of the server's."""
+        self._clock_skew.set_function(ahead_s)
 
     def settled(self, held: HeldItem, settlement: ItemSettlement) -> None:
         """A settlement was accepted: one run ended. What was only put off is none."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import headrace
 from headrace.errors import OperatorError
 from headrace.http import IdempotencyStore
-from headrace.ports import Leases
+from headrace.ports import LeaseOperation, Leases
 from headrace.tables import CassandraTables, RequestKeys
 from headrace_scheduler.metrics import SchedulerMetrics
 from headrace_scheduler.settings import SchedulerSettings
@@ -18,6 +19,7 @@ from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.cassandra_tables import CassandraJobTables
 from headrace_scheduler.tables.embedded_tables import TABLES, EmbeddedJobTables
 from headrace_scheduler.tables.installation import Installation, installation
+from headrace_scheduler.tables.job_tables import JobTables
 from headrace_scheduler.tables.request_keys import CassandraRequestKeys
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.observed_leases import ObservedLeases
@@ -51,48 +53,57 @@ class SchedulerParts:
         return self.metrics.registry
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedTables:
+    """Tables and locks alone, as they lie on their server or in their file."""
+
+    tables: JobTables
+    leases: Leases
+    request_keys: IdempotencyStore
+    answers: Callable[[], Awaitable[object]]
+    clock_ahead_s: Callable[[], float] = lambda: 0.0
+
+
 @asynccontextmanager
 async def open_parts(settings: SchedulerSettings) -> AsyncIterator[SchedulerParts]:
-    """Open tables and locks, and give everything back at the end. The embedded store is made if it is missing; the
-    tables of Cassandra are made by `headrace scheduler schema`."""
+    """Open tables and locks for a service. `SchemaMismatch`: they were made for other settings."""
     from prometheus_client import CollectorRegistry
 
     metrics = SchedulerMetrics(CollectorRegistry())
-    opened = _cassandra if settings.home is None else _embedded
-    async with opened(settings, metrics) as parts:
-        yield parts
+    async with open_tables(settings, metrics.lease_used) as opened:
+        metrics.watch_clock(opened.clock_ahead_s)
+        yield SchedulerParts(
+            settings,
+            AllTables.on(opened.tables),
+            opened.leases,
+            await installation(opened.tables, settings.buckets),
+            opened.request_keys,
+            metrics,
+            opened.answers,
+        )
 
 
 @asynccontextmanager
-async def _embedded(settings: SchedulerSettings, metrics: SchedulerMetrics) -> AsyncIterator[SchedulerParts]:
-    assert settings.home is not None
+async def open_tables(
+    settings: SchedulerSettings, observe: Callable[[LeaseOperation], None] = lambda _: None
+) -> AsyncIterator[OpenedTables]:
+    """Open tables and locks, and give everything back at the end. The embedded store is made if it is missing; the
+    tables of Cassandra are made by `headrace scheduler schema`."""
+    if settings.home is None:
+        async with CassandraTables.open(settings.cassandra_url, PACKAGE, observe=observe) as session:
+            tables = CassandraJobTables(session)
+            keys = CassandraRequestKeys(tables)
+            skew = partial(_clock_ahead_s, session)
+            yield OpenedTables(tables, session.leases, keys, tables.answers, skew)
+        return
     make_home(settings.home)
     async with headrace.connect(settings.engine_url, tables=TABLES) as engine:
-        tables = EmbeddedJobTables(engine)
-        yield SchedulerParts(
-            settings,
-            AllTables.on(tables),
-            ObservedLeases(engine.leases, metrics.lease_used),
-            await installation(tables, settings.buckets),
-            RequestKeys(engine),
-            metrics,
-            engine.answers,
-        )
+        leases = ObservedLeases(engine.leases, observe)
+        yield OpenedTables(EmbeddedJobTables(engine), leases, RequestKeys(engine), engine.answers)
 
 
-@asynccontextmanager
-async def _cassandra(settings: SchedulerSettings, metrics: SchedulerMetrics) -> AsyncIterator[SchedulerParts]:
-    async with CassandraTables.open(settings.cassandra_url, PACKAGE, observe=metrics.lease_used) as session:
-        tables = CassandraJobTables(session)
-        yield SchedulerParts(
-            settings,
-            AllTables.on(tables),
-            session.leases,
-            await installation(tables, settings.buckets),
-            CassandraRequestKeys(tables),
-            metrics,
-            tables.answers,
-        )
+def _clock_ahead_s(session: CassandraTables) -> float:
+    return session.leases.skew.offset_s
 
 
 def make_home(home: Path) -> None:

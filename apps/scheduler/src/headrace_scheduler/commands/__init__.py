@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_scheduler.commands import schema, services
+from headrace_scheduler.commands import locks, schema, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -17,4 +17,5 @@ def register(tree: typer.Typer) -> None:
     app = typer.Typer(name="scheduler", help=HELP, no_args_is_help=True, rich_markup_mode=None)
     services.register(app)
     schema.register(app)
+    locks.register(app)
     tree.add_typer(app)

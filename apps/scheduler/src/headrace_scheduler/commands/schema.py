@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,10 +12,6 @@ from headrace.commands import of
 
 if TYPE_CHECKING:
     from headrace_scheduler.settings import SchedulerSettings
-    from headrace_scheduler.tables.installation import Installation
-    from headrace_scheduler.tables.job_tables import JobTables
-
-    Agree = Callable[[JobTables, int], Awaitable[Installation]]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,13 +45,15 @@ def schema(
 
 
 async def _applied(settings: SchedulerSettings, change: bool, datacentres: list[str]) -> dict[str, Any]:
+    from headrace_scheduler.parts import open_tables
     from headrace_scheduler.tables.installation import change_buckets, installation
 
     recorded: Mapping[str, str] = {}
     if settings.home is None:
         recorded = await _keyspace(settings, datacentres)
     agree = change_buckets if change else installation
-    found = await _on_tables(settings, agree)
+    async with open_tables(settings) as opened:
+        found = await agree(opened.tables, settings.buckets)
     return {"keyspace": settings.keyspace, "buckets": found.buckets, "buckets_polled": found.polled, **recorded}
 
 
@@ -65,21 +63,6 @@ async def _keyspace(settings: SchedulerSettings, datacentres: list[str]) -> Mapp
 
     replication = Replication(Strategy.TOPOLOGY, dict(map(_replicas, datacentres))) if datacentres else None
     return await apply_schema(CassandraOptions.of(settings.cassandra_url), replication, [schema_part()])
-
-
-async def _on_tables(settings: SchedulerSettings, agree: Agree) -> Installation:
-    import headrace
-    from headrace.tables import CassandraTables
-    from headrace_scheduler.parts import PACKAGE, make_home
-    from headrace_scheduler.tables.cassandra_tables import CassandraJobTables
-    from headrace_scheduler.tables.embedded_tables import TABLES, EmbeddedJobTables
-
-    if settings.home is None:
-        async with CassandraTables.open(settings.cassandra_url, PACKAGE) as session:
-            return await agree(CassandraJobTables(session), settings.buckets)
-    make_home(settings.home)
-    async with headrace.connect(settings.engine_url, tables=TABLES) as engine:
-        return await agree(EmbeddedJobTables(engine), settings.buckets)
 
 
 def _replicas(word: str) -> tuple[str, int]:

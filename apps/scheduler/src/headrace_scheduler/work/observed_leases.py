@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from headrace.ports import Lease, Leased, LeaseOperation, LeaseOutcome, Leases, LeaseVerb
@@ -31,6 +31,9 @@ class ObservedLeases:
 
     async def look(self, name: str) -> Lease | None:
         return await self._leases.look(name)
+
+    def leases(self) -> AsyncIterator[Lease]:
+        return self._leases.leases()
 
     async def _timed(self, op: LeaseVerb, work: Awaitable[Answer]) -> Answer:
         began, outcome = time.perf_counter(), LeaseOutcome.FAILED

@@ -66,3 +66,14 @@ CREATE TABLE scheduler_settings (
     name text PRIMARY KEY NOT NULL,
     value text
 ) WITHOUT ROWID;
+
+CREATE TABLE audit_events (
+    day text NOT NULL,
+    at text NOT NULL,
+    event_id text NOT NULL,
+    actor text,
+    action text,
+    subject text,
+    detail text,
+    PRIMARY KEY (day, at, event_id)
+) WITHOUT ROWID;

@@ -1,0 +1,135 @@
+"""The lock client on the command line, as people and programs in other languages use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from scheduler_world import World
+from waiting import until
+
+from headrace_scheduler.frame import FRAME
+from headrace_scheduler.parts import open_tables
+from headrace_scheduler.tables.audit_events import AuditEvents
+
+Locks = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def locks(headrace_command: Any, environment: dict[str, str]) -> Locks:
+    """One command: its exit code, and its document."""
+
+    def run(*arguments: str) -> tuple[int, Any]:
+        done = headrace_command("scheduler", "locks", *arguments, "--json", **environment)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    return run
+
+
+def test_a_lock_is_acquired_refused_renewed_and_released(locks: Locks) -> None:
+    name = f"shop:{uuid4()}"
+    code, first = locks("acquire", name, "--holder", "a", "--ttl-ms", "20000")
+    assert (code, set(first), first["acquired"]) == (0, {"acquired", "token", "expire_at", "epoch"}, True)
+    assert datetime.fromisoformat(first["expire_at"]) > datetime.now(UTC)
+    code, refused = locks("acquire", name, "--holder", "b", "--ttl-ms", "5000")
+    assert (code, refused["acquired"], refused["token"]) == (4, False, first["token"])
+    own = ("--holder", "a", "--token", str(first["token"]))
+    code, renewed = locks("renew", name, *own, "--ttl-ms", "20000")
+    assert (code, renewed["renewed"], renewed["holder"]) == (0, True, "a")
+    assert locks("renew", name, "--holder", "b", "--token", str(first["token"]), "--ttl-ms", "9000")[0] == 4
+    code, shown = locks("show", name)
+    assert (code, shown["resource"], shown["token"], shown["expired"]) == (0, name, first["token"], False)
+    assert name in [each["resource"] for each in locks("list")[1]["locks"]]
+    assert locks("release", name, *own) == (0, {"released": True, "resource": name})
+    assert locks("show", name)[0] == 3
+    code, second = locks("acquire", name, "--holder", "b", "--ttl-ms", "5000")
+    assert (code, second["token"] > first["token"]) == (0, True)
+    assert locks("release", name, *own)[0] == 4
+
+
+def test_a_forced_release_is_audited(locks: Locks, headrace_command: Any, environment: dict[str, str]) -> None:
+    name = f"shop:{uuid4()}"
+    assert locks("acquire", name, "--holder", "a", "--ttl-ms", "20000")[0] == 0
+    assert locks("release", name, "--force", "--yes")[0] == 0
+    assert locks("release", name, "--force", "--yes")[0] == 4
+
+    async def audited() -> list[Any]:
+        async with open_tables(FRAME.load(environment)) as opened:
+            return await AuditEvents(opened.tables).of_day(datetime.now(UTC).date().isoformat())
+
+    (event,) = [row for row in asyncio.run(audited()) if row[3] == name]
+    assert (event[2], event[4].startswith("holder=a token=")) == ("lock.force_release", True)
+
+
+async def test_a_release_without_its_token_is_refused(
+    embedded_environment: dict[str, str], headrace_command: Any
+) -> None:
+    done = headrace_command("scheduler", "locks", "release", "x", **embedded_environment)
+    assert (done.returncode, "--holder and --token" in done.stderr) == (2, True)
+
+
+def line(*words: str) -> list[str]:
+    return [sys.executable, "-m", "headrace", "scheduler", "locks", "run", *words]
+
+
+def test_a_command_runs_while_its_lock_is_held_and_longer_than_its_time(
+    environment: dict[str, str], locks: Locks, tmp_path: Path
+) -> None:
+    name, script = (
+        f"job:{uuid4()}",
+        "import os, time; time.sleep(1.6); print(os.environ['FENCING_TOKEN'], os.environ['JOB_ID'])",
+    )
+    variables = {**environment, "LOCK_TTL_MS": "1000"}
+    command = line(name, "--", sys.executable, "-c", script)
+    done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    token, job_id = done.stdout.split()
+    assert (int(token) > 0, job_id) == (True, name.removeprefix("job:"))
+    assert locks("show", name)[0] == 3
+
+
+def test_a_command_whose_lock_is_lost_is_killed_within_it(
+    environment: dict[str, str], locks: Locks, tmp_path: Path
+) -> None:
+    name, note = f"shop:{uuid4()}", tmp_path / "pid"
+    script = f"import os, time, pathlib; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    variables = {**environment, "LOCK_TTL_MS": "1500"}
+    with subprocess.Popen(
+        line(name, "--", sys.executable, "-c", script), env=variables, cwd=tmp_path, stderr=subprocess.PIPE
+    ) as running:
+        child = int(until(lambda: note.exists() and note.read_text(), "the command runs", 30.0))
+        assert locks("release", name, "--force", "--yes")[0] == 0
+        assert running.wait(10) == 4
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, signal.SIG_DFL)
+
+
+def test_the_exit_code_of_a_command_is_handed_on(embedded_environment: dict[str, str], tmp_path: Path) -> None:
+    command = line("shop", "--", "/bin/sh", "-c", "exit 3")
+    assert subprocess.run(command, env=embedded_environment, cwd=tmp_path, timeout=60, check=False).returncode == 3
+
+
+async def test_every_change_of_a_lock_is_told(
+    embedded: World, embedded_environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "headrace", "scheduler", "locks", "watch", "--count", "2", "--interval-ms", "50"]
+    watching = await asyncio.create_subprocess_exec(
+        *command, "--json", env=embedded_environment, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+    )
+    assert watching.stdout is not None
+    leased = await embedded.parts.leases.acquire("shop", "a", 30.0)
+    held = json.loads(await watching.stdout.readline())
+    await embedded.parts.leases.release("shop", leased.lease.fence)
+    released = json.loads(await watching.stdout.readline())
+    assert await watching.wait() == 0
+    assert (held["change"], held["holder"], released["change"]) == ("held", "a", "released")
