@@ -9,7 +9,7 @@ import pytest
 from scheduler_world import World
 from waiting import eventually
 
-from headrace_scheduler.jobs.values import JobStatus
+from headrace_scheduler.jobs.values import JobStatus, Pending
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
 from headrace_scheduler.reconciler.repair import LOST
 
@@ -140,3 +140,32 @@ async def test_what_has_ended_is_not_read_again_by_the_next_pass(embedded: World
     embedded.recorded.names.clear()
     await reconciler.look()
     assert embedded.recorded.names.count("job_scan") == 4
+
+
+async def test_a_lost_lock_tells_of_a_job_that_had_ended_and_was_run_again(
+    world: World, reconciler: JobReconciler
+) -> None:
+    """Its row lies among those that the next passes leave out."""
+    job = await world.create(schedule="2020-01-01T00:00:00Z")
+    await world.tables.jobs.write_status(job, JobStatus.COMPLETED, 0)
+    await world.tables.pending.remove(Pending(job.key.bucket_id, job.key.scheduled_time, job.job_id))
+    assert await reconciler.look() == 0
+    await world.desk.run_again(job.job_id)
+    world.clock.move(seconds=1)
+    await lose(world, job.job_id)
+
+    async def put_back() -> bool:
+        return bool(await reconciler.look())
+
+    await eventually(put_back, "the job was put back")
+    assert await world.status(job.job_id) == JobStatus.PENDING
+
+
+async def test_a_lock_left_behind_by_a_job_that_has_ended_is_let_go(world: World, reconciler: JobReconciler) -> None:
+    job = await world.create()
+    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    assert item is not None
+    await world.tables.jobs.write_status(item.row.job, JobStatus.COMPLETED, 0)
+    await expire(world, job.job_id)
+    assert await reconciler.look() == 0
+    assert str(job.job_id) not in str([lease.name async for lease in world.parts.leases.leases()])

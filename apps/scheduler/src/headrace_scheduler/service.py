@@ -59,6 +59,9 @@ class SchedulerService(Service):
                 group.create_task(JobReconciler(self._parts).run(stop))
             await stop.wait()
 
+    def workers(self) -> Sequence[SourceWorker]:
+        return () if self.worker is None else (self.worker,)
+
     def routes(self) -> Sequence[APIRouter]:
         if not self._roles.api:
             return ()

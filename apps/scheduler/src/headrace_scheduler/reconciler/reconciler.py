@@ -5,8 +5,9 @@
   put back while its lock is held, so no worker is at it.
 - *Overdue*: pending rows further back than workers look. The span is marked, and workers look there.
 
-A pass reads every bucket. Rows up to the first that has not ended are left out of the next passes, until the next full
-one: what has ended stays so unless somebody runs it again, and then its lock or its pending row tells.
+Whoever dies in a run leaves an expired lock, so expired locks are looked at first: they are few, however many jobs
+there are. What left none is found by reading every bucket. Rows up to the first that has not ended are left out of the
+next passes, until the next full one: what has ended stays so unless somebody runs it again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import structlog
 
 from headrace.errors import HeadraceError
 from headrace.services import NamedLease, Term, leader, rest
-from headrace_scheduler.jobs.values import ENDED, JobKey
+from headrace_scheduler.jobs.values import ENDED, RESOURCE, JobKey
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.repair import Repairer
 from headrace_scheduler.tables.job_rows import ScannedJob
@@ -30,7 +31,7 @@ from headrace_scheduler.tables.pending_rows import LONG_AGO, LOW_WATER
 LEASE = "scheduler:reconciler"
 PASS_S = 5.0
 FULL_S = 10.0
-# A full pass of many jobs takes its time; so much of the time may pass between two.
+# What takes long is not done again before so many times as long have passed.
 REST_SHARE = 10.0
 PAGE = 2_000
 YOUNG = timedelta(seconds=3)
@@ -45,7 +46,8 @@ class JobReconciler:
         self._parts, self._tables = parts, parts.tables
         self._repairer = Repairer(parts.tables, parts.locks, parts.settings, f"reconciler:{uuid4()}")
         self._settled: dict[int, datetime] = {}
-        self._full_at = float("-inf")
+        # Both take the longer the more there is, and so much the longer they are left alone.
+        self._full_at = self._locks_at = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
         lease = NamedLease(self._parts.leases, LEASE)
@@ -68,6 +70,7 @@ class JobReconciler:
 
     async def look(self) -> int:
         """One pass over all buckets; how many jobs were put back."""
+        put_back = await self._lost_locks()
         began = time.monotonic()
         full = began >= self._full_at
         if full:
@@ -76,7 +79,21 @@ class JobReconciler:
         if full:
             ended = time.monotonic()
             self._full_at = ended + max(FULL_S, REST_SHARE * (ended - began))
-        return sum(found)
+        return put_back + sum(found)
+
+    async def _lost_locks(self) -> int:
+        """Jobs whose lock has expired. A lock that was left behind by a job that waits or has ended is let go."""
+        began, put_back = time.monotonic(), 0
+        if began < self._locks_at:
+            return 0
+        lost = [lease.name async for lease in self._parts.leases.leases() if lease.free]
+        for job_id in filter(None, map(job_of, lost)):
+            job = await self._tables.jobs.find(job_id)
+            if job is not None:
+                put_back += await self._repaired(job.key, job.status)
+        ended = time.monotonic()
+        self._locks_at = ended + REST_SHARE * (ended - began)
+        return put_back
 
     async def _bucket(self, bucket: int) -> int:
         waiting = await self._waiting(bucket)
@@ -89,7 +106,7 @@ class JobReconciler:
                 if settled:
                     settled, self._settled[bucket] = False, row.key.scheduled_time
                 if row.key.job_id not in waiting and not self._is_young(row):
-                    put_back += await self._repaired(row)
+                    put_back += await self._repaired(row.key, row.status)
             after = page[-1].key
             if len(page) < PAGE:
                 break
@@ -120,15 +137,23 @@ class JobReconciler:
     def _is_young(self, row: ScannedJob) -> bool:
         return micros(self._tables.now()) - row.status_us < micros(datetime(1970, 1, 1, tzinfo=UTC) + YOUNG)
 
-    async def _repaired(self, row: ScannedJob) -> bool:
+    async def _repaired(self, key: JobKey, status: str) -> bool:
         """A job that cannot be judged now is found again by the next pass."""
         try:
-            done = await self._repairer.repair(row.key)
+            done = await self._repairer.repair(key)
         except HeadraceError as error:
             if not error.heals:
                 raise
-            log.warning("job.not_judged", job=str(row.key.job_id), error=str(error))
+            log.warning("job.not_judged", job=str(key.job_id), error=str(error))
             return False
         if done:
-            log.warning("job.put_back", job=str(row.key.job_id), status=row.status, became=done)
+            log.warning("job.put_back", job=str(key.job_id), status=status, became=done)
         return bool(done)
+
+
+def job_of(resource: str) -> UUID | None:
+    """The job whose lock this is; programs may keep locks of their own."""
+    try:
+        return UUID(resource.removeprefix(RESOURCE)) if resource.startswith(RESOURCE) else None
+    except ValueError:
+        return None

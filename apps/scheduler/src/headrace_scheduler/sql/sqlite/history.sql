@@ -11,6 +11,3 @@ SELECT run_id, worker_id, fencing_token, start_at AS "start_at [time]", end_at A
   FROM job_history
  WHERE job_id = :job_id
  LIMIT :room;
-
--- name: runs_delete
-DELETE FROM job_history WHERE job_id = :job_id;

@@ -64,7 +64,3 @@ UPDATE jobs_by_id SET progress = :progress, written_us = max(written_us, :writte
 
 -- name: job_result
 UPDATE jobs_by_id SET result = :result, written_us = max(written_us, :written_us) WHERE job_id = :job_id;
-
--- name: job_buckets
--- The buckets that hold anything, whoever wrote it.
-SELECT DISTINCT bucket_id FROM jobs_pending_by_bucket;

@@ -1,0 +1,152 @@
+"""The services as processes: from a request to the end of its job, through deaths and outages."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scheduler_processes import Process, services
+from waiting import until
+
+from headrace.testing.rig.cassandra import CassandraServer
+
+ENDED_S_MAX = 60.0
+NAMES = (
+    "jobs_processed_total",
+    "jobs_in_progress",
+    "job_duration_seconds_count",
+    "jobs_dlq_total",
+    "lock_acquire_attempt_total",
+    "lock_acquire_success_total",
+    "lock_takeover_success_total",
+    "lock_renew_success_total",
+    "lock_renew_failure_total",
+    "lock_release_success_total",
+    "lock_release_failure_total",
+    "lwt_latency_seconds_count",
+)
+QUICK = {"LOCK_TTL_MS": "1500", "WORKER_BACKOFF_BASE_MS": "20", "WORKER_POLL_INTERVAL_MS": "100"}
+
+
+def job(payload: dict[str, Any], seconds: float = 60) -> dict[str, Any]:
+    return {"schedule": "now", "payload": payload, "max_duration_seconds": seconds}
+
+
+def made(api: Process, payload: dict[str, Any], seconds: float = 60) -> str:
+    answer = api.post("/jobs", job(payload, seconds))
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["job_id"])
+
+
+def ended(api: Process, job_id: str, status: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        document: dict[str, Any] = api.get(f"/jobs/{job_id}").json()
+        return document if document["status"] == status else None
+
+    return until(look, lambda: f"{status}: {api.get(f'/jobs/{job_id}').text}", ENDED_S_MAX)
+
+
+def series(process: Process) -> dict[str, float]:
+    """Samples by name, all labels together."""
+    found: dict[str, float] = {}
+    for name, value in re.findall(r"^(\w+)(?:\{[^}]*\})? (\S+)$", process.get("/metrics").text, re.MULTILINE):
+        found[name] = found.get(name, 0.0) + float(value)
+    return found
+
+
+def test_one_process_takes_jobs_from_the_request_to_their_end(environment: dict[str, str], tmp_path: Path) -> None:
+    with services({**environment, **QUICK}, tmp_path, "all") as (process,):
+        first = series(process)
+        assert set(NAMES) <= set(first)
+        # The reconciler has taken its own lock by now, or not.
+        assert [name for name in NAMES if first[name] and not name.startswith(("lock_acquire", "lwt"))] == []
+        assert (process.get("/healthz").status_code, process.get("/readyz").status_code) == (200, 200)
+        nothing, failing, slow = (
+            made(process, {}),
+            made(process, {"type": "fail"}),
+            made(process, {"type": "sleep", "seconds": 30}, 0.3),
+        )
+        assert ended(process, nothing, "completed")["attempts"] == 0
+        assert ended(process, failing, "dlq")["attempts"] == 5
+        assert "timeout" in str(_dead(process, slow))
+        last = series(process)
+        assert (last["jobs_processed_total"], last["jobs_dlq_total"], last["jobs_in_progress"]) == (11.0, 2.0, 0.0)
+        assert process.stop() == 0
+
+
+def _dead(process: Process, job_id: str) -> list[dict[str, Any]]:
+    ended(process, job_id, "dlq")
+    return [each for each in process.get("/dlq?limit=200").json()["jobs"] if each["job_id"] == job_id]
+
+
+def test_a_job_whose_worker_is_killed_is_run_by_another(environment: dict[str, str], tmp_path: Path) -> None:
+    variables = {**environment, **QUICK}
+    with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
+        job_id = made(api, {"type": "sleep", "seconds": 2})
+        first = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
+        (holder,) = [each for each in workers if f":{each.process.pid}:" in first["worker_id"]]
+        holder.kill()
+        document = ended(api, job_id, "completed")
+        assert document["attempts"] == 0
+        assert document["last_run"]["fencing_token"] > first["fencing_token"]
+        assert document["last_run"]["worker_id"] != first["worker_id"]
+
+
+def test_a_worker_that_was_frozen_past_its_lock_writes_nothing(environment: dict[str, str], tmp_path: Path) -> None:
+    variables = {**environment, **QUICK}
+    with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
+        job_id = made(api, {"type": "sleep", "seconds": 1})
+        first = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
+        (holder,) = [each for each in workers if f":{each.process.pid}:" in first["worker_id"]]
+        os.kill(holder.process.pid, signal.SIGSTOP)
+        document = ended(api, job_id, "completed")
+        os.kill(holder.process.pid, signal.SIGCONT)
+        assert holder.get("/readyz").status_code == 200
+        assert holder.stop() == 0
+        assert api.get(f"/jobs/{job_id}").json() == document
+        runs = api.get(f"/jobs/{job_id}/runs").json()["runs"]
+        assert [run["status"] for run in runs] == ["completed", "lost"]
+
+
+def test_while_cassandra_is_away_nothing_hangs_and_nothing_accepted_is_lost(
+    cassandra_environment: dict[str, str], cassandra_server: CassandraServer, tmp_path: Path
+) -> None:
+    with services({**cassandra_environment, **QUICK, "LOCK_TTL_MS": "5000"}, tmp_path, "all") as (process,):
+        accepted = [made(process, {"type": "sleep", "seconds": 0.5}) for _ in range(3)]
+        cassandra_server.pause()
+        try:
+            began = time.monotonic()
+            assert process.get("/healthz").status_code == 503
+            assert process.post("/jobs", job({})).status_code == 503
+            assert time.monotonic() - began < 20
+        finally:
+            cassandra_server.resume()
+        until(lambda: process.get("/healthz").status_code == 200, "it is well again", 30.0)
+        for job_id in accepted:
+            ended(process, job_id, "completed")
+
+
+def test_a_missing_keyspace_is_told_with_what_to_do(
+    cassandra_environment: dict[str, str], headrace_command: Any
+) -> None:
+    variables = {**cassandra_environment, "CASSANDRA_KEYSPACE": "nowhere", "WORKER_WAIT_S": "0"}
+    done = headrace_command("scheduler", "all", "--port", "0", **variables)
+    assert done.returncode != 0
+    assert "nowhere" in done.stderr
+    assert "headrace scheduler schema" in done.stderr
+
+
+@pytest.mark.parametrize("buckets", ["2"])
+def test_another_number_of_buckets_is_told_with_what_to_do(
+    buckets: str, embedded_environment: dict[str, str], headrace_command: Any
+) -> None:
+    assert headrace_command("scheduler", "schema", **embedded_environment).returncode == 0
+    done = headrace_command("scheduler", "api", **{**embedded_environment, "WORKER_BUCKETS": buckets})
+    assert "headrace scheduler schema --buckets 2" in done.stderr
+    changed = headrace_command("scheduler", "schema", "--buckets", buckets, "--json", **embedded_environment)
+    assert (changed.returncode, '"buckets": 2' in changed.stdout) == (0, True)
