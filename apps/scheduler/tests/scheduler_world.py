@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -46,16 +47,19 @@ class HandClock:
 
 @dataclass
 class RecordedTables:
-    """The statements that pass, by name; one whose name is in `broken` fails once."""
+    """The statements that pass, by name; one whose name is in `broken` fails once, and one in `gates` waits there."""
 
     inner: JobTables
     names: list[str] = field(default_factory=list)
     broken: dict[str, Exception] = field(default_factory=dict)
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def rows(self, name: str, /, **values: object) -> list[Row]:
         self.names.append(name)
         if name in self.broken:
             raise self.broken.pop(name)
+        if name in self.gates:
+            await self.gates[name].wait()
         return await self.inner.rows(name, **values)
 
     def written(self) -> list[str]:

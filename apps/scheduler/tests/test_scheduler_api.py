@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -178,3 +179,12 @@ async def test_a_crash_between_the_tables_and_the_answer_makes_no_second_job(
     found = await embedded.desk.create(JobWish("now", {}), str(job.job_id), again=True)
     assert found.status == JobStatus.COMPLETED
     assert await embedded.candidates() == []
+
+
+async def test_of_two_who_want_a_job_to_run_again_one_is_refused(world: World, client: httpx.AsyncClient) -> None:
+    where = (await client.post("/jobs", json=JOB)).headers["location"]
+    await run(world, where.rpartition("/")[2])
+    answers = await asyncio.gather(*(client.post(f"{where}/run") for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
+    world.clock.move(seconds=1)
+    assert len(await world.candidates()) == 1

@@ -169,3 +169,15 @@ async def test_a_lock_left_behind_by_a_job_that_has_ended_is_let_go(world: World
     await expire(world, job.job_id)
     assert await reconciler.look() == 0
     assert str(job.job_id) not in str([lease.name async for lease in world.parts.leases.leases()])
+
+
+async def test_a_row_between_two_statements_of_its_writer_is_left_alone(
+    world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    (candidate,) = await world.candidates()
+    await world.tables.pending.remove(candidate.row)
+    assert await reconciler.look() == 0
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+    reconciler = JobReconciler(world.parts)
+    assert await reconciler.look() == 1, job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from datetime import timedelta
 from uuid import UUID
 
@@ -205,3 +207,42 @@ async def test_workers_see_different_jobs_first(embedded: World) -> None:
         await embedded.create()
     orders = {tuple(each.key for each in (await embedded.source.poll(3)).candidates) for _ in range(8)}
     assert len(orders) > 1
+
+
+async def test_a_cancel_that_is_seen_while_the_run_is_settled_comes_too_late(embedded: World) -> None:
+    job = await embedded.create()
+    item = await held(embedded, job.job_id)
+    await embedded.desk.cancel(job.job_id)
+    gate = embedded.recorded.gates["run_end"] = asyncio.Event()
+    settling = asyncio.ensure_future(embedded.source.settle(item, embedded.settlement()))
+    await eventually(lambda: "run_end" in embedded.recorded.names, "the settlement has begun")
+    # Without the guard it would wait at the gate itself.
+    async with asyncio.timeout(5):
+        assert await embedded.source.renew(item, 5.0)
+    gate.set()
+    assert await settling
+    assert await embedded.status(job.job_id) == JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize(("state", "end"), [(ItemState.DONE, "completed"), (ItemState.DEAD, "dlq")])
+async def test_the_end_of_a_job_is_told_by_a_job(state: ItemState, end: str, world: World) -> None:
+    job = await world.create(terms=JobTerms(None, "http://127.0.0.1:9/told", "trace-1"))
+    item = await held(world, job.job_id)
+    failure = None if state is ItemState.DONE else FAILURE
+    settlement = world.settlement(state, attempts=5, failure=failure, result={"sum": 3})
+    assert await world.source.settle(item, settlement)
+    world.clock.move(seconds=1)
+    (call,) = await world.candidates()
+    told = await world.source.hold(call, "two", 5.0)
+    assert told is not None
+    payload = json.loads(told.payload)
+    assert (payload["type"], payload["url"]) == ("http", "http://127.0.0.1:9/told")
+    assert (payload["body"]["job_id"], payload["body"]["status"]) == (str(job.job_id), end)
+    assert payload["body"].get("result", payload["body"].get("error")) in ({"sum": 3}, "RunFailed: no luck")
+
+
+async def test_a_retry_is_not_told(embedded: World) -> None:
+    job = await embedded.create(terms=JobTerms(None, "http://127.0.0.1:9/told"))
+    again = embedded.settlement(ItemState.AGAIN, attempts=1, delay_s=60.0, failure=FAILURE)
+    assert await embedded.source.settle(await held(embedded, job.job_id), again)
+    assert await embedded.candidates() == []

@@ -14,10 +14,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headrace.errors import Conflict, NotFound
-from headrace_scheduler.api.documents import payload_text
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import scheduled_time
+from headrace_scheduler.jobs.texts import payload_text
 from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.job_tables import micros

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from headrace_scheduler.jobs.texts import payload_value, time_text
 from headrace_scheduler.jobs.values import DeadJob, Job, JobRun, JobTerms
 from headrace_scheduler.tables.job_rows import ScannedJob
 
@@ -24,31 +22,10 @@ class JobBody(BaseModel):
     schedule: StrictStr = Field("now", max_length=200)
     payload: dict[str, Any] = Field(default_factory=dict)
     max_duration_seconds: Annotated[StrictInt | StrictFloat, Field(gt=0, le=DURATION_S_MAX)] = DURATION_S_DEFAULT
-    callback_url: StrictStr | None = Field(None, max_length=2_000)
+    callback_url: StrictStr | None = Field(None, max_length=2_000, pattern=r"^https?://[^\s]+$")
 
     def terms(self, correlation_id: str) -> JobTerms:
         return JobTerms(float(self.max_duration_seconds), self.callback_url, correlation_id)
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """RFC 3339 with milliseconds, in UTC."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def payload_text(payload: Mapping[str, Any]) -> str:
-    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-
-
-def payload_value(text: str | None) -> Any:
-    """A payload as JSON; what another program wrote may be any text."""
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def created_document(job: Job) -> dict[str, Any]:

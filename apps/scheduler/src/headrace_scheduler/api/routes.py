@@ -15,11 +15,10 @@ from headrace_scheduler.api.documents import (
     created_document,
     dead_document,
     job_document,
-    payload_value,
     run_document,
     scanned_document,
-    time_text,
 )
+from headrace_scheduler.jobs.texts import payload_value, time_text
 from headrace_scheduler.jobs.values import JobStatus
 from headrace_scheduler.tables.job_list import JobList, JobQuestion
 from headrace_scheduler.tables.pending_rows import LONG_AGO

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.ports import Lease
-from headrace_scheduler.api.documents import time_text
+from headrace_scheduler.jobs.texts import time_text
 
 
 def lease_document(lease: Lease, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> dict[str, Any]:

@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
-from headrace.ports import Leased
+from headrace.ports import Leased, Loss
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled, SourceFeatures
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import DeadJob, Job, JobRun, JobStatus, Pending
 from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.work.callbacks import EndedRun, announce
 from headrace_scheduler.work.job_locks import JobLocks
 
 RUNS = UUID("6f6b1f5e-4b0c-5c0e-9a8e-0d9f2c7d1b11")
@@ -172,21 +173,26 @@ class JobSource:
         if settlement.result is not None:
             text = json.dumps(settlement.result, ensure_ascii=False, default=str)
             await self._tables.jobs.write_result(row.job.job_id, text)
+        end = {"status": JobStatus.COMPLETED, "result": settlement.result}
+        await announce(self._tables, self._buckets, EndedRun(row.job, row.run, ended_at, end))
         await self._end_run(row, JobStatus.COMPLETED, ended_at)
         await self._tables.jobs.write_status(row.job, JobStatus.COMPLETED, row.job.attempts)
 
     async def _fail(self, row: HeldJob, settlement: ItemSettlement, ended_at: datetime) -> None:
-        assert settlement.failure is not None
+        failure = settlement.failure
+        assert failure is not None
+        if settlement.state is ItemState.DEAD:
+            end = {"status": JobStatus.DLQ, "error": _first_line(failure)}
+            await announce(self._tables, self._buckets, EndedRun(row.job, row.run, ended_at, end))
         await self._end_run(row, JobStatus.FAILED, ended_at)
         job = await self._tables.jobs.write_status(row.job, JobStatus.FAILED, settlement.attempts)
         if settlement.state is ItemState.AGAIN:
             await self._wait_again(row, job, _moment(settlement.due_at))
             return
-        failure = settlement.failure
         dead = DeadJob(
             job.job_id,
             job.attempts,
-            (failure.error or failure.reason).partition("\n")[0],
+            _first_line(failure),
             ended_at,
             job.payload,
             failure.reason,
@@ -227,6 +233,10 @@ async def enqueue(tables: AllTables, job: Job, due_at: datetime, before: datetim
 
 def run_id_of(job_id: UUID, fence: int) -> UUID:
     return uuid5(RUNS, f"{job_id}/{fence}")
+
+
+def _first_line(failure: Loss) -> str:
+    return (failure.error or failure.reason).partition("\n")[0]
 
 
 def _row(held: HeldItem) -> HeldJob:
