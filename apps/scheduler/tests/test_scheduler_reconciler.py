@@ -9,6 +9,7 @@ import pytest
 from scheduler_world import World
 from waiting import eventually
 
+from headrace.errors import Unreachable
 from headrace_scheduler.jobs.values import JobStatus, Pending
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
 from headrace_scheduler.reconciler.repair import LOST
@@ -39,6 +40,10 @@ async def expire(world: World, job_id: UUID) -> None:
     world.clock.move(seconds=YOUNG.total_seconds() + 1)
 
 
+def attempts(world: World) -> float | None:
+    return world.parts.registry.get_sample_value("lock_acquire_attempt_total")
+
+
 async def test_a_job_whose_worker_died_waits_again_and_has_spent_nothing(
     world: World, reconciler: JobReconciler
 ) -> None:
@@ -62,7 +67,9 @@ async def test_a_job_that_is_held_or_waits_or_has_ended_is_left_alone(world: Wor
     assert item is not None
     assert await world.source.settle(item, world.settlement())
     world.clock.move(seconds=10)
+    asked = attempts(world)
     assert await reconciler.look() == 0
+    assert attempts(world) == asked, "a lock that is held is not even asked for"
     assert [await world.status(job.job_id) for job in (held, waiting, ahead, ended)] == [
         "running",
         "pending",
@@ -100,7 +107,11 @@ async def test_an_earlier_run_that_had_ended_well_says_nothing_of_this_one(
     assert await world.source.settle(first, world.settlement())
     await world.desk.run_again(job.job_id)
     world.clock.move(seconds=1)
-    await lose(world, job.job_id)
+    # It dies before its own row in the history is written.
+    world.recorded.broken["run_begin"] = Unreachable("cut off")
+    with pytest.raises(Unreachable):
+        await world.hold(job.job_id, "gone", MOMENT_S)
+    await expire(world, job.job_id)
     assert await reconciler.look() == 1
     assert await world.status(job.job_id) == JobStatus.PENDING
 
@@ -181,3 +192,18 @@ async def test_a_row_between_two_statements_of_its_writer_is_left_alone(
     world.clock.move(seconds=YOUNG.total_seconds() + 1)
     reconciler = JobReconciler(world.parts)
     assert await reconciler.look() == 1, job
+
+
+async def test_a_retry_that_a_foreign_worker_wrote_under_its_own_time_is_not_doubled(
+    world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    (candidate,) = await world.candidates()
+    await world.tables.jobs.write_status(job, JobStatus.FAILED, 1)
+    await world.tables.pending.add(
+        Pending(job.key.bucket_id, job.key.scheduled_time + timedelta(hours=-1), job.job_id, "{}")
+    )
+    await world.tables.pending.remove(candidate.row)
+    world.clock.move(seconds=10)
+    assert await reconciler.look() == 0
+    assert len(await world.candidates()) == 1

@@ -124,9 +124,9 @@ async def test_a_poll_begins_behind_what_has_run_long_ago(world: World) -> None:
 async def test_what_waits_in_a_long_queue_is_not_left_behind(world: World) -> None:
     """The mark stays in front of the earliest row that was seen, however long ago it became due."""
     job_id = await world.insert_foreign(0, world.clock())
-    assert [each.key for each in await world.candidates()] == [str(job_id)]
-    world.clock.move(minutes=30)
-    assert [each.key for each in await world.candidates()] == [str(job_id)]
+    for _ in range(3):
+        assert [each.key for each in await world.candidates()] == [str(job_id)]
+        world.clock.move(minutes=30)
 
 
 async def test_every_pending_row_is_passed_once_however_many_share_a_moment(world: World) -> None:
