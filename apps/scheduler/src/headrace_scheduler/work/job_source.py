@@ -83,6 +83,9 @@ class JobSource:
         leased = await self._locks.take(pending.job_id, holder, hold_s)
         if leased is None:
             return None
+        # A repeat was granted some time ago, and lasts from now on.
+        if leased.repeated and not await self._locks.renew(pending.job_id, leased.lease.fence, hold_s):
+            return None
         seen, job = await asyncio.gather(self._tables.pending.read(pending), self._tables.jobs.find(pending.job_id))
         if seen is not None and job is None:
             job = await self._tables.jobs.adopt(seen)
