@@ -14,6 +14,8 @@ import pytest
 from headrace.cli.app import run as run_line
 
 pytest_plugins = ["headrace.testing.fixtures"]
+# A failing contract shows its values, as a test of one's own would; said before anybody imports one.
+pytest.register_assert_rewrite("headrace.testing.contracts")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMAND_S_MAX = 60

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from http_sample import Sample
 
-pytest.register_assert_rewrite("headrace.testing.contracts")
-
 
 @pytest.fixture
 def sample() -> Sample:

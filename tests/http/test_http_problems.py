@@ -36,6 +36,7 @@ STATUSES = [
     (errors.PortTaken, 500, "misconfigured"),
     (errors.HandlersHang, 500, "misconfigured"),
     (errors.MissingExtra, 500, "misconfigured"),
+    (errors.ClockSkewed, 503, "unreachable"),
     (errors.StoreFull, 503, "no-room"),
     (errors.Unreachable, 503, "unreachable"),
     (errors.TryAgain, 503, "unreachable"),

@@ -11,8 +11,6 @@ from headrace.adapters.postgres.store import PostgresStore
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.postgres import PostgresServer
 
-pytest.register_assert_rewrite("headrace.testing.contracts")
-
 
 @pytest.fixture(scope="session")
 def postgres(shared_servers: SharedServers) -> PostgresServer:
