@@ -10,7 +10,7 @@ import pytest
 from source_bench import SourceBench, nothing, take
 
 from headrace.core.errors import ClaimLost, HandlersHang, Unknown, Unreachable
-from headrace.core.sources import HeldItem, ItemCandidate, ItemState, Polled
+from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled
 from headrace.sources import SourceContext, SourceFeatures
 from headrace.testing.memory_source import MemorySource
 
@@ -107,6 +107,49 @@ class TestHolds:
         # It is no failed attempt, and what has passed is not asked for.
         assert (worker.observer.counts["hold.lost"], worker.observer.counts["item.failed"]) == (1, 0)
         assert 1 not in renewed
+
+    @pytest.mark.parametrize("call", ["settle", "give_back"])
+    def test_an_end_of_several_statements_takes_no_step_after_the_hold(self, call: str) -> None:
+        """The process was stopped between two statements of a source that has no transaction over them."""
+        sent: list[int] = []
+
+        class Stepwise(MemorySource):
+            async def _two(self, name: str, fence: int) -> None:
+                if name == call and fence == 1:
+                    answered = bench.loop.create_future()
+                    bench.loop.call_later(0.05, frozen, answered)
+                    await answered
+                    sent.append(fence)
+
+            async def settle(self, held: HeldItem, settlement: ItemSettlement) -> bool:
+                await self._two("settle", held.fence)
+                return await super().settle(held, settlement)
+
+            async def give_back(self, held: HeldItem) -> bool:
+                await self._two("give_back", held.fence)
+                return await super().give_back(held)
+
+        def frozen(answered: asyncio.Future[None]) -> None:
+            bench.loop._now += 20.0
+            answered.set_result(None)
+
+        bench = SourceBench(Stepwise)
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            if context.fence == 1 and call == "give_back":
+                draining.drain()
+                await take(10.0)
+
+        async def story() -> None:
+            await bench.serve(draining, 40.0)
+            await bench.serve(bench.worker(work), 40.0)
+
+        bench.source.add("a")
+        draining = bench.worker(work, drain_s=0.0)
+        bench.run(story())
+        assert sent == []
+        row = bench.source.rows["a"]
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
 
     def test_a_hold_that_was_given_up_is_not_taken_again_under_its_fence(self) -> None:
         fences: list[int] = []

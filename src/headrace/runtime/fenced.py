@@ -8,6 +8,7 @@ before one that is an error: a coroutine that expects it goes on behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -41,4 +42,17 @@ class Fenced(Coroutine[Any, Any, T]):
         self._inner.close()
 
     def __await__(self) -> Generator[Any, Any, T]:
-        return self._inner.__await__()
+        step = partial(self.send, None)
+        while True:
+            try:
+                waits_for = step()
+            except StopIteration as end:
+                answer: T = end.value
+                return answer
+            try:
+                step = partial(self.send, (yield waits_for))
+            except GeneratorExit:
+                self.close()
+                raise
+            except BaseException as error:
+                step = partial(self.throw, error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from headrace.core.claims import Loss
@@ -15,12 +14,10 @@ from headrace.runtime.answers import close_unrun
 from headrace.runtime.failed_attempts import FailedAttempt, Reporter, trace
 from headrace.runtime.judgement import judge, usable
 from headrace.runtime.outages import Outages
-from headrace.runtime.sources.calls import SourceCalls
+from headrace.runtime.sources.calls import Call, SourceCalls
 from headrace.runtime.sources.handler_run import Answer, HandlerRun
 from headrace.runtime.sources.holds import Hold
 from headrace.runtime.sources.options import SourceOptions
-
-Call = Callable[[], Awaitable[bool]]
 
 
 class Endings:
