@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -111,7 +112,11 @@ async def test_consumers_are_counted_and_sent_away(rabbitmq_server: RabbitServer
 
 def listening_of(pids: list[int]) -> set[str]:
     """The addresses at which these processes listen, in the kernel's notation."""
-    sockets = {str(link.readlink()) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir()}
+    sockets: set[str] = set()
+    for link in (link for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir()):
+        # One that was closed between the two looks is none to listen at.
+        with suppress(FileNotFoundError):
+            sockets.add(str(link.readlink()))
     lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
     return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx
+import pytest
 import redis.asyncio
 
 from headrace.services import serving
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.frame import NAME, service_of
-from headrace_smap.insight.notices import DueNotice
+from headrace_smap.insight.notices import DueNotice, NoticeRefused
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import open_parts
 from headrace_smap.settings import SmapSettings
@@ -30,7 +31,8 @@ async def test_people_are_told_what_the_hash_shows_when_somebody_else_crossed_th
         await parts.database.rows("truth_open", project="gone", now=datetime.now(UTC))
         assert await insight.message(end_of("gone")) is not None
         await Accountant(parts).forget("gone")
-        assert await insight.message(end_of("gone")) is None
+        with pytest.raises(NoticeRefused, match="cancelled or deleted"):
+            await insight.message(end_of("gone"))
     assert message is not None
     assert message.data == {"project_id": "p", "total": 10, "done": 10, "errors": 2, "report_url": ""}
     assert nobody is not None

@@ -11,10 +11,10 @@ from headrace_scheduler.settings import HTTP_PORTS, PREFIX, SchedulerSettings
 
 NAME = "scheduler"
 _SENTENCES = {
-    "all": "Run everything in one process: REST interface, worker and reconciler. Any number may run.",
+    "all": "Run REST interface, worker and reconciler in one process. Any number may run.",
     "api": "Run the REST interface alone. It keeps nothing, and any number may run.",
     "worker": "Run a worker alone; it serves health and metrics. Any number may run.",
-    "reconciler": "Run a reconciler alone; of all that run one works, and the others wait.",
+    "reconciler": "Run a reconciler alone. Of all that run one works, and the others wait.",
 }
 _WHERE = """
 

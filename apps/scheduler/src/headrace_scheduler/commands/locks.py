@@ -124,7 +124,7 @@ def watch(
     interval_ms: Annotated[int, typer.Option("--interval-ms", min=50, help="How often to look.")] = 500,
     count: Annotated[int, typer.Option("--count", min=0, help="End after so many changes; 0: never.")] = 0,
 ) -> int:
-    """Tell every change of a lock in a line of its own, until Ctrl-C; with --json each is one document."""
+    """Tell every change of a lock until Ctrl-C. Each is a line; with --json each is one document."""
     import asyncio
     import json
 
