@@ -27,7 +27,7 @@ from headrace.wiring import open_store
 # `make torture` asks for many times as much.
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 CHILDREN = 2
-KILLS = 6 * TIMES
+KILLS = 12 * TIMES
 FREEZES = TIMES
 EVENTS = 50 * KILLS
 END_S_MAX = 60.0
@@ -108,7 +108,7 @@ async def besiege(store: Any, services: Services, chance: Random) -> None:
         await store.outbox.add([Event(f"i{number}", "item.ready", key=f"k{number % 7}") for number in numbers])
         if kill in freezes:
             await services.freeze(kill % CHILDREN)
-        await services.kill(chance.randrange(CHILDREN), after_s=chance.uniform(0.0, 0.2))
+        await services.kill(chance.randrange(CHILDREN), after_s=chance.uniform(0.0, 0.05))
 
 
 async def prove(url: str, folder: Path, started: list[Services]) -> None:
