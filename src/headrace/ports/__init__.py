@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from headrace.ports.bus import Bus as Bus
     from headrace.ports.bus import BusFeatures as BusFeatures
     from headrace.ports.bus import BusOperations as BusOperations
+    from headrace.ports.bus import EventPublisher as EventPublisher
     from headrace.ports.bus import QueueBus as QueueBus
     from headrace.ports.inspector import Inspector as Inspector
     from headrace.ports.leases import LeaseFeatures as LeaseFeatures
@@ -140,7 +141,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "headrace.ports.backend": ("Backend",),
     "headrace.ports.blocking_tables": ("BlockingTables",),
-    "headrace.ports.bus": ("Bus", "BusFeatures", "BusOperations", "QueueBus"),
+    "headrace.ports.bus": ("Bus", "BusFeatures", "BusOperations", "EventPublisher", "QueueBus"),
     "headrace.ports.inspector": ("Inspector",),
     "headrace.ports.leases": ("Leases", "LeaseFeatures"),
     "headrace.ports.ledger": ("Ledger",),

@@ -29,13 +29,17 @@ class BusFeatures:
     fences_deliveries: bool = True
 
 
-class Bus(Protocol):
+class EventPublisher(Protocol):
+    """What a relay needs of a bus. Whatever takes events under their ids, and knows a repeat, can be one."""
+
     async def publish(self, events: Sequence[Event]) -> list[bool]:
         """Hand events to all subscriptions that match their topic, all events or none, in this order.
 
         An `event_id` that a subscription has had is not delivered to it again. False: nobody subscribes to the topic.
         """
 
+
+class Bus(EventPublisher, Protocol):
     async def subscribe(self, subscription: Subscription) -> None:
         """Open a durable subscription: what is published from now on waits for its consumers. Again with the same
         name: the patterns are replaced, what waits stays."""

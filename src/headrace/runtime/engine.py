@@ -23,7 +23,7 @@ from headrace.core.retry import RetryPolicy
 from headrace.core.table_statements import Row
 from headrace.core.tally import JobState
 from headrace.core.units import Unit, UnitDone
-from headrace.ports.bus import Bus
+from headrace.ports.bus import Bus, EventPublisher
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
 from headrace.ports.outbox import Inbox, Outbox
@@ -242,7 +242,9 @@ class Engine:
         worker = Worker(self.store, flows, self._seams, options or WorkerOptions())
         return beside(worker, worker.stop_now)
 
-    def relay(self, bus: Bus | None = None, **wishes: Unpack[RelayWishes]) -> AbstractAsyncContextManager[Relay]:
+    def relay(
+        self, bus: EventPublisher | None = None, **wishes: Unpack[RelayWishes]
+    ) -> AbstractAsyncContextManager[Relay]:
         """Tell a bus (this store's own if none is given) what the outbox holds, for as long as the block runs: at least
         once, in order per key. Any number may run."""
         options = RelayOptions(**_known(wishes, RelayWishes))

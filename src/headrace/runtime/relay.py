@@ -16,7 +16,7 @@ from headrace.core.claims import HOLD_S
 from headrace.core.errors import CallerError, HeadraceError, suppress_healing
 from headrace.core.events import PUBLISH_EVENTS_MAX, Event
 from headrace.core.topics import check_topic
-from headrace.ports.bus import Bus
+from headrace.ports.bus import EventPublisher
 from headrace.ports.outbox import Outbox
 from headrace.runtime.observe import Observer
 from headrace.runtime.pacing import Pace
@@ -58,7 +58,7 @@ class Relay:
     """Tells a bus what an outbox holds. `run` is for one use."""
 
     def __init__(
-        self, outbox: Outbox, bus: Bus, seams: Seams | None = None, options: RelayOptions | None = None
+        self, outbox: Outbox, bus: EventPublisher, seams: Seams | None = None, options: RelayOptions | None = None
     ) -> None:
         seams, self._options = seams or Seams(), options or RelayOptions()
         self.id = self._options.id or seams.identity.new()
