@@ -18,6 +18,7 @@ from headrace.cli.app import answered, global_first
 from headrace.cli.doctor import answer_checks
 from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
+from headrace.core.checks import Check
 from headrace.services.frame import Frame, Talk
 from headrace.services.http_settings import PORT_MAX
 from headrace.services.log_lines import log_to_stderr
@@ -35,19 +36,21 @@ def frame_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
         return asyncio.run(frame.up(os.environ, Talk(of(context).say, tell)))
 
 
-def service_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
-    """Without `up`: for an application that runs all in its own way."""
-    for name, opened in frame.services.items():
-        help_text = opened.__doc__ or f"Run the service {name} until it is told to stop."
-        tree.command(name, help=help_text)(_serving(frame, name))
+def service_commands(tree: typer.Typer, *frames: Frame[Any]) -> None:
+    """Without `up`: for an application that runs all in its own way. Services whose settings have another prefix have a
+    frame of their own."""
+    for frame in frames:
+        for name, opened in frame.services.items():
+            help_text = opened.__doc__ or f"Run the service {name} until it is told to stop."
+            tree.command(name, help=help_text)(_serving(frame, name))
 
     @tree.command(help="Check settings, parts and services, and say what to do.")
     def doctor(context: typer.Context) -> int:
-        return answer_checks(of(context), asyncio.run(frame.examine(os.environ)))
+        return answer_checks(of(context), asyncio.run(_examined(frames)))
 
     @tree.command(help="List the settings: variable, value and meaning.")
     def settings(context: typer.Context) -> None:
-        _settings(of(context), frame)
+        _settings(of(context), frames)
 
 
 def main(frame: Frame[Any], *registers: Register, arguments: Sequence[str] | None = None) -> int:
@@ -88,16 +91,24 @@ def _serving(frame: Frame[Any], name: str) -> Callable[..., None]:
     return command
 
 
-def _settings(session: Session, frame: Frame[Any]) -> None:
-    read = frame.load(os.environ)
-    known = list(declared(frame.settings, frame.prefix))
-    values = {one.variable: _shown(one, getattr(read, one.name)) for one in known}
+async def _examined(frames: Sequence[Frame[Any]]) -> list[Check]:
+    found = [await frame.examine(os.environ) for frame in frames]
+    return [check for checks in found for check in checks]
+
+
+def _settings(session: Session, frames: Sequence[Frame[Any]]) -> None:
+    known: dict[str, Declared] = {}
+    values: dict[str, str | None] = {}
+    for frame in frames:
+        read = frame.load(os.environ)
+        for one in declared(frame.settings, frame.prefix):
+            known[one.variable], values[one.variable] = one, _shown(one, getattr(read, one.name))
 
     def show(console: Any) -> None:
         from headrace.cli.tables import plain_table
 
         table = plain_table("variable", "value", "meaning")
-        for one in known:
+        for one in known.values():
             table.add_row(one.variable, values[one.variable] or "–", one.facts.doc)
         console.print(table)
 

@@ -1,0 +1,65 @@
+"""The commands of several frames in one tree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import typer
+
+from headrace.cli.session import Session
+from headrace.commands import service_commands
+from headrace.services import Frame, HttpSettings, Part, Service
+
+
+@asynccontextmanager
+async def opened(settings: HttpSettings, stop: asyncio.Event) -> AsyncIterator[Service]:
+    yield Service()
+
+
+@asynccontextmanager
+async def no_parts(settings: HttpSettings) -> AsyncIterator[Mapping[str, Part]]:
+    yield {}
+
+
+SHOP = Frame("shop", HttpSettings, "SHOP_", ("-m", "shop"), {"counter": opened}, no_parts, {"counter": 1})
+TILL = Frame("shop", HttpSettings, "TILL_", ("-m", "shop"), {"till": opened}, no_parts, {"till": 2})
+
+
+@pytest.fixture
+def own_environment() -> Iterator[None]:
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    tree = typer.Typer()
+    service_commands(tree, SHOP, TILL)
+    tree([line], obj=Session({}, True, False), standalone_mode=False)
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_each_service_is_one_command() -> None:
+    tree = typer.Typer()
+    service_commands(tree, SHOP, TILL)
+    named = sorted(each.name or getattr(each.callback, "__name__", "") for each in tree.registered_commands)
+    assert named == ["counter", "doctor", "settings", "till"]
+
+
+def test_settings_of_all_are_listed(own_environment: None, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ["TILL_HTTP_PORT"] = "7"
+    listed = run("settings", capsys)
+    assert (listed["SHOP_HTTP_PORT"], listed["TILL_HTTP_PORT"]) == (None, "7")
+
+
+def test_doctor_examines_all(own_environment: None, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.dumps(run("doctor", capsys))
+    assert "shop counter" in told
+    assert "shop till" in told
