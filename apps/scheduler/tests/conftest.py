@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 import structlog
+from orders_shop import PRICE, Market, Shop, open_market, open_shop
 from scheduler_world import BUCKETS, World, clean, open_world
 
 from headrace.tables import CassandraOptions, apply_schema
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.cassandra import CassandraServer
+from headrace.testing.rig.postgres import PostgresServer
 from headrace_scheduler.frame import FRAME
 from headrace_scheduler.settings import SchedulerSettings
 from headrace_scheduler.tables.cassandra_tables import schema_part
@@ -80,3 +82,51 @@ async def embedded(embedded_environment: dict[str, str]) -> AsyncIterator[World]
     """For what does not depend on where the tables are."""
     async with open_world(FRAME.load(embedded_environment)) as opened:
         yield opened
+
+
+@pytest.fixture
+def orders_environment(request: pytest.FixtureRequest, environment: dict[str, str]) -> dict[str, str]:
+    """A world with orders: embedded, or on Cassandra and PostgreSQL."""
+    if "SCHEDULER_HOME" in environment:
+        return environment
+    return {**environment, "ORDERS_PG_DSN": request.getfixturevalue("postgres_database")}
+
+
+@pytest.fixture(scope="session")
+def orders_database(postgres_server: PostgresServer) -> Iterator[str]:
+    """One database for all tests of orders alone: making its tables takes longer than emptying them."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture
+async def sqlite_shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    """For what does not depend on the database."""
+    async with open_shop({"SCHEDULER_HOME": str(tmp_path / "shop")}) as opened:
+        await opened.book.put_article("tea", 10, PRICE)
+        yield opened
+
+
+@pytest.fixture
+async def postgres_shop(
+    shared_servers: SharedServers, postgres_server: PostgresServer, orders_database: str
+) -> AsyncIterator[Shop]:
+    shared_servers.lend(postgres_server)
+    async with open_shop({"ORDERS_PG_DSN": orders_database}) as opened:
+        opened.empty()
+        await opened.book.put_article("tea", 10, PRICE)
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def shop(request: pytest.FixtureRequest) -> Shop:
+    """Orders alone, on each database."""
+    found: Shop = request.getfixturevalue(f"{request.param}_shop")
+    return found
+
+
+@pytest.fixture
+async def market(world: World, orders_environment: dict[str, str]) -> AsyncIterator[Market]:
+    async with open_shop(orders_environment) as opened, open_market(world, opened) as found:
+        await opened.book.put_article("tea", 10, PRICE)
+        yield found

@@ -25,11 +25,12 @@ The tables are in Cassandra, named by CASSANDRA_CONTACT_POINT, CASSANDRA_PORT an
 def _opening(name: str) -> Callable[[SchedulerSettings, asyncio.Event], AbstractAsyncContextManager[Service]]:
     @asynccontextmanager
     async def opened(settings: SchedulerSettings, stop: asyncio.Event) -> AsyncIterator[Service]:
+        from headrace_scheduler.orders.order_handlers import open_order_handlers
         from headrace_scheduler.parts import open_parts
         from headrace_scheduler.service import SchedulerService
 
-        async with open_parts(settings) as parts:
-            yield SchedulerService(name, parts)
+        async with open_parts(settings) as parts, open_order_handlers(settings.environment) as handlers:
+            yield SchedulerService(name, parts, handlers)
 
     opened.__doc__ = _SENTENCES[name] + _WHERE
     return opened

@@ -13,6 +13,7 @@ from headrace.errors import TryAgain
 from headrace.services import Asked, Part, Service
 from headrace.sources import SourceOptions, SourceWorker
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
+from headrace_scheduler.handlers.running_job import JobHandler
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.work.job_source import JobSource
@@ -39,11 +40,11 @@ ROLES: Mapping[str, Roles] = {
 
 
 class SchedulerService(Service):
-    """One process of an installation, in one or several roles."""
+    """One process of an installation, in one or several roles. `handlers` are those beside the scheduler's own."""
 
-    def __init__(self, name: str, parts: SchedulerParts) -> None:
+    def __init__(self, name: str, parts: SchedulerParts, handlers: Mapping[str, JobHandler] | None = None) -> None:
         self.name, self._parts, self._roles = name, parts, ROLES[name]
-        self.handlers = HandlerRegistry(builtin_handlers(parts.settings))
+        self.handlers = HandlerRegistry({**builtin_handlers(parts.settings), **(handlers or {})})
         self.registry, self.idempotency = parts.registry, parts.request_keys
         self.worker = job_worker(parts, self.handlers) if self._roles.worker else None
         self._polling = False
