@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,3 +87,24 @@ def test_the_steps_of_a_command_are_told_and_its_last_words_only_if_it_fails(
     assert capfd.readouterr() == ("", "")
     assert prepare.run(progress, sys.executable, "-c", "print('no such package'); raise SystemExit(3)") == 3
     assert capfd.readouterr() == ("", "\nno such package\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("demo", "bare"),
+        ("silver demo", "silver"),
+        ("smap up --rig", "smap-rig"),
+        ("scheduler demo", "scheduler"),
+        ("scheduler up --rig --nodes 1", "scheduler-rig"),
+    ],
+)
+def test_run_installs_what_a_part_needs(prepare: Any, words: str, wanted: str, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "run", tmp_path)
+    for name, text in {".ci/prepare": "import sys; print(sys.argv[1])", ".venv/bin/headrace": "#!/bin/sh\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run([tmp_path / "run", *words.split()], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [wanted]
+    assert wanted in prepare.SETS

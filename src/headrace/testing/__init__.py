@@ -1,1 +1,37 @@
-"""What headrace proves itself with, shipped so that others can prove theirs: contracts and a simulator."""
+"""What headrace proves itself with, shipped so that others can prove theirs: contracts, a simulator, and the rig's
+servers for an application's `up --rig`.
+
+Names are loaded when they are first used; those of the rig need `headrace[rig]`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.testing.rig import new_server as new_server
+    from headrace.testing.rig.cassandra import CassandraServer as CassandraServer
+    from headrace.testing.rig.cassandra_cluster import CassandraCluster as CassandraCluster
+    from headrace.testing.rig.installation import obtain as obtain
+    from headrace.testing.rig.prometheus import PrometheusServer as PrometheusServer
+
+_HOMES = {
+    "new_server": "rig",
+    "obtain": "rig.installation",
+    "CassandraServer": "rig.cassandra",
+    "CassandraCluster": "rig.cassandra_cluster",
+    "PrometheusServer": "rig.prometheus",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"headrace.testing.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import shlex
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from headrace.services import Asked, Frame, Part, Service
+from headrace.services import Asked, Frame, Part, Service, Talk
 from headrace_scheduler.settings import HTTP_PORTS, PREFIX, SchedulerSettings
 
+if TYPE_CHECKING:
+    from headrace_scheduler.rig_servers import RigServers
+
 NAME = "scheduler"
+HOME = "SCHEDULER_HOME"
+APART = ("api", "worker", "reconciler")
+"""What `up` runs side by side: the three parts of `all`."""
 _SENTENCES = {
     "all": "Run REST interface, worker and reconciler in one process. Any number may run.",
     "api": "Run the REST interface alone. It keeps nothing, and any number may run.",
@@ -53,3 +63,29 @@ FRAME = Frame(
     _asked,
     HTTP_PORTS,
 )
+
+
+async def up(environment: Mapping[str, str], servers: RigServers | None, talk: Talk) -> int:
+    """The three services in processes of their own, on the servers of the rig if there are any."""
+    shared: Mapping[str, str] = {}
+    if servers is not None:
+        # A directory in the environment goes before Cassandra, and here Cassandra was asked for.
+        environment = {name: value for name, value in environment.items() if name != HOME}
+        shared = servers.variables
+    elif home := FRAME.load(environment).home:
+        shared = {HOME: str(home.absolute())}
+    frame = replace(
+        FRAME, services={name: FRAME.services[name] for name in APART}, told=partial(_told, shared, servers)
+    )
+    return await frame.up({**environment, **shared}, talk)
+
+
+def _told(shared: Mapping[str, str], servers: RigServers | None, said: Mapping[str, str]) -> Iterator[str]:
+    if servers is not None:
+        servers.scrape(said)
+        yield f"metrics are scraped by {servers.prometheus.url}"
+    yield f"jobs are taken at {said[f'{NAME} api']}/jobs"
+    if shared:
+        yield "commands in another shell work on the same data after:"
+    for name, value in shared.items():
+        yield f"export {name}={shlex.quote(value)}"
