@@ -1,0 +1,227 @@
+"""What happens in the demo: sales come in, a worker is killed, another is frozen and wakes too late.
+
+Two sales take longer than the others. Whoever pays the first is killed with -9; whoever pays the second is frozen with
+its till until another worker has paid, and then woken: the till pays with the token it has, and is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headrace.errors import OperatorError
+from headrace_scheduler.demo.ledger import FencedRun, PaymentAnswer, PaymentLedger
+from headrace_scheduler.demo.receipt import SalesReceipt
+from headrace_scheduler.demo.service_process import ServiceProcess, service_process, signal_program
+from headrace_scheduler.settings import DATABASE_FILE
+
+TILL = "headrace_scheduler.demo.till"
+LEDGER_FILE = "ledger.db"
+LOCK_TTL_MS = 2_000
+QUICK_S, SLOW_S = 0.1, 1.0
+LOOK_S = 0.05
+WAIT_S_MAX = 60.0
+SETTINGS = {
+    "LOCK_TTL_MS": str(LOCK_TTL_MS),
+    "WORKER_POLL_INTERVAL_MS": "100",
+    "WORKER_MAX_IN_PROGRESS": "4",
+    "WORKER_BUCKETS": "4",
+}
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A job of the demo."""
+
+    name: str
+    amount: int
+    job_id: str
+
+    @property
+    def resource(self) -> str:
+        return f"job:{self.job_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEvent:
+    """What happened so many seconds after the beginning."""
+
+    at_s: float
+    text: str
+
+
+@dataclass
+class Story:
+    """One run of the demo in a folder of its own. `events` and `runs` are for the page."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    say: Callable[[str], None]
+    sales: list[Sale] = field(default_factory=list)
+    events: list[StoryEvent] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    killed: int = 0
+    frozen: int = 0
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    async def tell(self, count: int) -> SalesReceipt:
+        """All of it; the receipt has no page yet."""
+        import httpx
+
+        self._begun = time.monotonic()
+        self._ledger = PaymentLedger(self.folder / LEDGER_FILE)
+        variables = {**self.environment, **SETTINGS, "SCHEDULER_HOME": str(self.folder)}
+        self._variables = {**variables, "WORKER_COMMAND_ALLOW": " ".join(self._argv()[:4])}
+        try:
+            async with AsyncExitStack() as stack:
+                self._stack = stack
+                self._api = await self._start("api")
+                self._client = await stack.enter_async_context(
+                    httpx.AsyncClient(base_url=self._api.url, timeout=30, trust_env=False)
+                )
+                workers = list(await asyncio.gather(self._start("worker"), self._start("worker")))
+                await self._start("reconciler")
+                await self._sell(count)
+                await self._kill_one(workers)
+                await self._freeze_one(workers)
+                for sale in self.sales:
+                    await self._completed(sale)
+                return await self._receipt()
+        finally:
+            self._ledger.close()
+
+    async def _sell(self, count: int) -> None:
+        for _ in range(count):
+            await self._sale(QUICK_S)
+        self._note(f"{count} sales come in over {self._api.url}/jobs")
+
+    async def _kill_one(self, workers: list[ServiceProcess]) -> None:
+        sale = await self._sale(SLOW_S)
+        await self._begun_run(sale)
+        worker = await self._holder(sale, workers)
+        await worker.kill()
+        workers.remove(worker)
+        self.killed += 1
+        self._note(f"worker {worker.pid} is killed with -9 while it pays {sale.name}")
+
+    async def _freeze_one(self, workers: list[ServiceProcess]) -> None:
+        sale = await self._sale(SLOW_S)
+        first = await self._begun_run(sale)
+        worker = await self._holder(sale, workers)
+        await self._freeze(worker)
+        signal_program(first.pid, signal.SIGSTOP)
+        self.frozen += 1
+        self._note(f"worker {worker.pid} is frozen while it pays {sale.name} with token {first.token}")
+        another = await self._start("worker")
+        self._note(f"worker {another.pid} takes the place of the dead one")
+        document = await self._completed(sale)
+        token = document["last_run"]["fencing_token"]
+        self._note(f"worker {another.pid} has paid {sale.name} with token {token}")
+        # The till first: its worker would end it at once, and it shall try.
+        signal_program(first.pid, signal.SIGCONT)
+        await self._until(self._refused, "the late payment is refused")
+        worker.wake()
+        self._note(f"worker {worker.pid} wakes: its payment with token {first.token} is refused")
+
+    async def _freeze(self, worker: ServiceProcess) -> None:
+        """Between two of its writes: with SQLite, one that stops in the middle of one stops everybody."""
+        while True:
+            worker.freeze()
+            try:
+                with closing(
+                    sqlite3.connect(self.folder / DATABASE_FILE, timeout=LOOK_S, isolation_level=None)
+                ) as file:
+                    file.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError:
+                worker.wake()
+                await asyncio.sleep(LOOK_S)
+
+    async def _refused(self) -> int | None:
+        return self._ledger.count(PaymentAnswer.REFUSED) or None
+
+    async def _sale(self, seconds: float) -> Sale:
+        number = len(self.sales) + 1
+        name, amount = f"sale-{number:03}", 10_000 + number * 500
+        payload = {"type": "command", "argv": [*self._argv(), name, str(amount), str(seconds)]}
+        answer = await self._client.post("/jobs", json={"schedule": "now", "payload": payload})
+        sale = Sale(name, amount, answer.raise_for_status().json()["job_id"])
+        self.sales.append(sale)
+        return sale
+
+    async def _begun_run(self, sale: Sale) -> FencedRun:
+        async def look() -> FencedRun | None:
+            return self._ledger.run_of(sale.resource)
+
+        return await self._until(look, f"{sale.name} is being paid")
+
+    async def _holder(self, sale: Sale, workers: list[ServiceProcess]) -> ServiceProcess:
+        async def look() -> ServiceProcess | None:
+            run = (await self._job(sale))["last_run"]
+            return next((each for each in workers if run and each.holds(run["worker_id"])), None)
+
+        return await self._until(look, f"{sale.name} has a worker")
+
+    async def _completed(self, sale: Sale) -> dict[str, Any]:
+        async def look() -> dict[str, Any] | None:
+            document = await self._job(sale)
+            return document if document["status"] == "completed" else None
+
+        return await self._until(look, f"{sale.name} is completed")
+
+    async def _job(self, sale: Sale) -> dict[str, Any]:
+        found: dict[str, Any] = (await self._client.get(f"/jobs/{sale.job_id}")).raise_for_status().json()
+        return found
+
+    async def _receipt(self) -> SalesReceipt:
+        completed = 0
+        for sale in self.sales:
+            completed += (await self._job(sale))["status"] == "completed"
+            runs = (await self._client.get(f"/jobs/{sale.job_id}/runs")).raise_for_status().json()["runs"]
+            self.runs += [{"sale": sale.name, **run} for run in runs]
+        paid = self._ledger.payments()
+        return SalesReceipt(
+            sold=len(self.sales),
+            completed=completed,
+            paid=len(paid),
+            amount_sold=sum(sale.amount for sale in self.sales),
+            amount_paid=sum(paid.values()),
+            killed=self.killed,
+            frozen=self.frozen,
+            takeovers=sum(run["status"] == "lost" for run in self.runs),
+            repeats_left_alone=self._ledger.count(PaymentAnswer.PAID_BEFORE),
+            late_payments_refused=self._ledger.count(PaymentAnswer.REFUSED),
+            seconds=round(time.monotonic() - self._begun, 2),
+            page="",
+        )
+
+    def _argv(self) -> list[str]:
+        return [sys.executable, "-m", TILL, str(self.folder / LEDGER_FILE)]
+
+    async def _start(self, name: str) -> ServiceProcess:
+        log = self.folder / f"{name}-{next(self._numbers)}.log"
+        started = await self._stack.enter_async_context(service_process(name, self._variables, log))
+        self._note(f"{name} {started.pid} is ready at {started.url}")
+        return started
+
+    async def _until(self, look: Callable[[], Awaitable[Found | None]], what: str) -> Found:
+        deadline = time.monotonic() + WAIT_S_MAX
+        while (found := await look()) is None:
+            if time.monotonic() > deadline:
+                raise OperatorError(f"not within {WAIT_S_MAX:g} s: {what}", f"see the logs in {self.folder}")
+            await asyncio.sleep(LOOK_S)
+        return found
+
+    def _note(self, text: str) -> None:
+        self.events.append(StoryEvent(time.monotonic() - self._begun, text))
+        self.say(text)
