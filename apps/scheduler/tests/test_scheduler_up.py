@@ -1,11 +1,10 @@
-"""`up`: the services together, embedded and on servers of the rig, and what it says to people."""
+"""`up`: the services together, and what it says to people. On servers of the rig: test_scheduler_scripts.py."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -40,25 +39,6 @@ def test_the_three_services_run_in_a_directory(tmp_path: Path, headrace_command:
         named = {check["name"]: check["state"] for check in json.loads(checks.stdout)["checks"]}
         assert (named["settings"], named["tables"]) == ("ok", "ok")
         assert run.stop() == 0
-
-
-def test_the_rig_is_three_nodes_with_a_prometheus_that_sees_the_services(tmp_path: Path) -> None:
-    # A directory in the environment is left alone: Cassandra was asked for.
-    with up(tmp_path, {"SCHEDULER_HOME": str(tmp_path / "unused")}, "--rig", "--nodes", "3") as run:
-        assert completed(run)["last_run"]["fencing_token"] >= 1
-        run.wait_for("export ORDERS_PG_DSN=")
-        assert run.exported["CASSANDRA_CONTACT_POINT"] == "127.0.0.1,127.0.0.2,127.0.0.3"
-        assert run.exported["ORDERS_PG_DSN"].startswith("postgresql://")
-        assert not (tmp_path / "unused").exists()
-        prometheus = run.wait_for("metrics are scraped by").rpartition(" ")[2]
-        until(lambda: _samples(prometheus, "jobs_processed_total") == ["1"], "the job is counted", 60.0)
-        assert run.stop() == 0
-
-
-def _samples(prometheus: str, name: str) -> list[str]:
-    query = quote(f'sum({name}{{status="completed"}})')
-    found = httpx.get(f"{prometheus}/api/v1/query?query={query}", trust_env=False, timeout=30.0).json()
-    return [each["value"][1] for each in found["data"]["result"]]
 
 
 def test_two_nodes_are_refused(headrace_command: Any) -> None:

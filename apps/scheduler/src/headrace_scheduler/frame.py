@@ -87,5 +87,7 @@ def _told(shared: Mapping[str, str], servers: RigServers | None, said: Mapping[s
     yield f"jobs are taken at {said[f'{NAME} api']}/jobs"
     if shared:
         yield "commands in another shell work on the same data after:"
+    if servers is not None:
+        yield f"unset {HOME}"
     for name, value in shared.items():
         yield f"export {name}={shlex.quote(value)}"
