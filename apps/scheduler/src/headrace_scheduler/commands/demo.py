@@ -1,6 +1,6 @@
-"""`headrace scheduler demo`: sales that are paid once, though a worker is killed and another wakes too late.
+"""`headrace scheduler demo`: orders and sales that are paid once, though a worker is killed and another wakes too late.
 
-Nothing is installed and no server is needed: REST interface, two workers and a reconciler work in one directory.
+Nothing is installed and no server is needed: all services work in one directory.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def demo(
     ] = None,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open the page.")] = False,
 ) -> int:
-    """Pay sales with two worker processes, kill one with -9, freeze the other past its lock, and count.
+    """Carry on orders and sales with two worker processes, kill one with -9, freeze the other past its lock, and count.
 
-    Jobs come in over the real REST interface. The receipt is read from the ledger; a page shows what happened. Needs no
-    server.
+    They come in over the real REST interfaces. The receipt is read from the tables where payments and shipments are; a
+    page shows what happened. Needs no server.
     """
     import asyncio
     import tempfile

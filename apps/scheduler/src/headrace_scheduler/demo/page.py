@@ -29,11 +29,14 @@ from headrace_scheduler.demo.story import Story
 TEXTS = Texts(
     en={
         "title": "Sales of the demo",
-        "right": "{sold} sold = {paid} paid, each once, though a worker was killed and another woke too late.",
-        "wrong": "The account is not right: {sold} sold, {paid} paid.",
-        "sold": "sold",
+        "right": "{orders} orders sold = paid = shipped, {sold} sales paid, each once, though a worker was killed and "
+        "another woke too late.",
+        "wrong": "The account is not right: see below.",
+        "orders": "orders sold",
+        "orders.more": "{paid} paid, {shipped} shipped, {left} left in stock",
+        "sold": "sales",
         "sold.more": "{amount} VND, accepted by the REST interface",
-        "paid": "paid",
+        "paid": "sales paid",
         "paid.more": "{amount} VND, counted in the ledger",
         "takeovers": "runs taken over",
         "takeovers.more": "one worker killed with -9, one frozen past its lock",
@@ -61,7 +64,9 @@ TONES = {"completed": "good", "failed": "bad", "lost": "warn"}
 
 def receipt_page(receipt: SalesReceipt, story: Story) -> Document:
     words = TEXTS.of("en")
-    said = words("right" if receipt.right else "wrong", sold=receipt.sold, paid=receipt.paid)
+    said = words("wrong")
+    if receipt.right:
+        said = words("right", orders=receipt.orders_sold, sold=receipt.sold)
     header = Header(words("title"), words("title"), said, tone="good" if receipt.right else "bad")
     happened = [
         TableColumn(words("second"), "second"),
@@ -80,19 +85,15 @@ def receipt_page(receipt: SalesReceipt, story: Story) -> Document:
 
 
 def _tiles(words: Words, receipt: SalesReceipt) -> Html:
-    amounts = {"sold": receipt.amount_sold, "paid": receipt.amount_paid}
-    counted = {
-        "sold": receipt.sold,
-        "paid": receipt.paid,
-        "takeovers": receipt.takeovers,
-        "refused": receipt.late_payments_refused,
-    }
+    beside = {"paid": receipt.orders_paid, "shipped": receipt.orders_shipped, "left": receipt.stock_left}
+    sold, paid = words.number(receipt.amount_sold), words.number(receipt.amount_paid)
     return tiles(
         [
-            Tile(words(name), words.number(count), words(f"{name}.more", amount=words.number(amounts[name])))
-            if name in amounts
-            else Tile(words(name), words.number(count), words(f"{name}.more"))
-            for name, count in counted.items()
+            Tile(words("orders"), words.number(receipt.orders_sold), words("orders.more", **beside)),
+            Tile(words("sold"), words.number(receipt.sold), words("sold.more", amount=sold)),
+            Tile(words("paid"), words.number(receipt.paid), words("paid.more", amount=paid)),
+            Tile(words("takeovers"), words.number(receipt.takeovers), words("takeovers.more")),
+            Tile(words("refused"), words.number(receipt.late_payments_refused), words("refused.more")),
         ]
     )
 

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SalesReceipt:
-    """`sold` are the jobs that the REST interface accepted, `paid` the rows of the ledger."""
+    """Orders as the service accepted them and as its tables have them; `sold` are the sales that the REST interface
+    accepted, `paid` the rows of the ledger."""
 
+    orders_sold: int
+    orders_paid: int
+    orders_shipped: int
+    stock_left: int
     sold: int
     completed: int
     paid: int
@@ -26,14 +31,25 @@ class SalesReceipt:
     @property
     def right(self) -> bool:
         once = self.sold == self.completed == self.paid and self.amount_sold == self.amount_paid
-        return once and self.killed == self.frozen == 1 and self.takeovers >= 2 and self.late_payments_refused >= 1
+        orders = self.orders_sold == self.orders_paid == self.orders_shipped > 0 and self.stock_left == 0
+        return (
+            once
+            and orders
+            and self.killed == self.frozen == 1
+            and self.takeovers >= 2
+            and self.late_payments_refused >= 1
+        )
 
     @property
     def rows(self) -> Mapping[str, object]:
         return {
-            "sold, over the REST interface": self.sold,
+            "orders sold": self.orders_sold,
+            "orders paid": self.orders_paid,
+            "orders shipped": self.orders_shipped,
+            "stock left": self.stock_left,
+            "sales, over the REST interface": self.sold,
             "jobs completed": self.completed,
-            "paid, in the ledger": self.paid,
+            "sales paid, in the ledger": self.paid,
             "VND sold": self.amount_sold,
             "VND paid": self.amount_paid,
             "workers killed with -9": self.killed,
@@ -47,4 +63,4 @@ class SalesReceipt:
 
     @property
     def sentence(self) -> str:
-        return "sold = paid, each once" if self.right else "the account is not right"
+        return "sold = paid = shipped, each once" if self.right else "the account is not right"

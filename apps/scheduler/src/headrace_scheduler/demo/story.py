@@ -1,4 +1,7 @@
-"""What happens in the demo: sales come in, a worker is killed, another is frozen and wakes too late.
+"""What happens in the demo: orders and sales come in, a worker is killed, another is frozen and wakes too late.
+
+Orders are placed with the service of orders, for more than there is; its payment and its shipment are jobs. Sales are
+jobs of a till, because what a till does in the middle of a payment can be seen from outside.
 
 Two sales take longer than the others. Whoever pays the first is killed with -9; whoever pays the second is frozen with
 its till until another worker has paid, and then woken: the till pays with the token it has, and is refused.
@@ -22,6 +25,8 @@ from headrace.errors import OperatorError
 from headrace_scheduler.demo.ledger import FencedRun, PaymentAnswer, PaymentLedger
 from headrace_scheduler.demo.receipt import SalesReceipt
 from headrace_scheduler.demo.service_process import ServiceProcess, service_process, signal_program
+from headrace_scheduler.demo.shop import DemoShop
+from headrace_scheduler.orders.settings import DATABASE_FILE as ORDERS_FILE
 from headrace_scheduler.settings import DATABASE_FILE
 
 TILL = "headrace_scheduler.demo.till"
@@ -85,20 +90,31 @@ class Story:
         try:
             async with AsyncExitStack() as stack:
                 self._stack = stack
-                self._api = await self._start("api")
+                names = ("api", "worker", "worker", "reconciler")
+                self._api, *workers, _ = await asyncio.gather(*map(self._start, names))
                 self._client = await stack.enter_async_context(
                     httpx.AsyncClient(base_url=self._api.url, timeout=30, trust_env=False)
                 )
-                workers = list(await asyncio.gather(self._start("worker"), self._start("worker")))
-                await self._start("reconciler")
+                shop = await self._shop()
                 await self._sell(count)
                 await self._kill_one(workers)
                 await self._freeze_one(workers)
                 for sale in self.sales:
                     await self._completed(sale)
-                return await self._receipt()
+                await self._until(shop.all_shipped, "every order is shipped")
+                return await self._receipt(shop)
         finally:
             self._ledger.close()
+
+    async def _shop(self) -> DemoShop:
+        import httpx
+
+        service = await self._start("orders", ORDERS_WORKER_URL=self._api.url)
+        client = httpx.AsyncClient(base_url=service.url, timeout=30, trust_env=False)
+        shop = DemoShop(await self._stack.enter_async_context(client), self.folder / ORDERS_FILE)
+        await shop.open()
+        self._note(f"{len(shop.orders)} orders are placed at {service.url}/orders, {shop.turned_away} find no stock")
+        return shop
 
     async def _sell(self, count: int) -> None:
         for _ in range(count):
@@ -183,14 +199,18 @@ class Story:
         found: dict[str, Any] = (await self._client.get(f"/jobs/{sale.job_id}")).raise_for_status().json()
         return found
 
-    async def _receipt(self) -> SalesReceipt:
+    async def _receipt(self, shop: DemoShop) -> SalesReceipt:
         completed = 0
         for sale in self.sales:
             completed += (await self._job(sale))["status"] == "completed"
             runs = (await self._client.get(f"/jobs/{sale.job_id}/runs")).raise_for_status().json()["runs"]
             self.runs += [{"sale": sale.name, **run} for run in runs]
-        paid = self._ledger.payments()
+        paid, counts = self._ledger.payments(), shop.counts()
         return SalesReceipt(
+            orders_sold=len(shop.orders),
+            orders_paid=counts.paid,
+            orders_shipped=counts.shipped,
+            stock_left=counts.stock_left,
             sold=len(self.sales),
             completed=completed,
             paid=len(paid),
@@ -208,9 +228,9 @@ class Story:
     def _argv(self) -> list[str]:
         return [sys.executable, "-m", TILL, str(self.folder / LEDGER_FILE)]
 
-    async def _start(self, name: str) -> ServiceProcess:
+    async def _start(self, name: str, **more: str) -> ServiceProcess:
         log = self.folder / f"{name}-{next(self._numbers)}.log"
-        started = await self._stack.enter_async_context(service_process(name, self._variables, log))
+        started = await self._stack.enter_async_context(service_process(name, {**self._variables, **more}, log))
         self._note(f"{name} {started.pid} is ready at {started.url}")
         return started
 
