@@ -63,8 +63,7 @@ def test_one_process_takes_jobs_from_the_request_to_their_end(environment: dict[
     with services({**environment, **QUICK}, tmp_path, "all") as (process,):
         first = series(process)
         assert set(NAMES) <= set(first)
-        # The reconciler has taken its own lock by now, or not.
-        assert [name for name in NAMES if first[name] and not name.startswith(("lock_acquire", "lwt"))] == []
+        assert [name for name in NAMES if first[name]] == []
         assert (process.get("/healthz").status_code, process.get("/readyz").status_code) == (200, 200)
         nothing, failing, slow = (
             made(process, {}),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from headrace.ports import LeaseOperation, LeaseOutcome, LeaseVerb
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 COMPLETED, FAILED = "completed", "failed"
+# Whether an operation on a lock is counted is known where it is asked for, and an adapter counts where it is done.
+_COUNTED: ContextVar[bool] = ContextVar("counted", default=True)
 _LWT_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _JOB_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0)
 
@@ -27,6 +31,7 @@ class SchedulerMetrics:
         for status in (COMPLETED, FAILED):
             self._processed.labels(status)
         self._in_progress = Gauge("jobs_in_progress", "Jobs that are held now.", registry=registry)
+        self._in_progress_max = Gauge("jobs_in_progress_max", "Most jobs that may be held.", registry=registry)
         self._duration = Histogram(
             "job_duration_seconds", "From the beginning of a run to its end.", registry=registry, buckets=_JOB_BUCKETS
         )
@@ -58,9 +63,10 @@ class SchedulerMetrics:
         for verb in LeaseVerb:
             self._latency.labels(str(verb))
 
-    def watch(self, in_progress: Callable[[], float]) -> None:
-        """Whoever holds jobs says how many, when somebody asks."""
+    def watch(self, in_progress: Callable[[], float], most: int) -> None:
+        """Whoever holds jobs says how many, when somebody asks, and how many there may be."""
         self._in_progress.set_function(in_progress)
+        self._in_progress_max.set(most)
 
     def watch_clock(self, ahead_s: Callable[[], float]) -> None:
         """How far this machine's clock is ahead of the server's."""
@@ -76,8 +82,19 @@ class SchedulerMetrics:
             self._dead.inc()
         self._duration.observe(settlement.took_s)
 
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Operations on locks in this block are the scheduler's own."""
+        token = _COUNTED.set(False)
+        try:
+            yield
+        finally:
+            _COUNTED.reset(token)
+
     def lease_used(self, operation: LeaseOperation) -> None:
         """One operation on a lock."""
+        if not _COUNTED.get():
+            return
         granted = operation.outcome is LeaseOutcome.GRANTED
         self._latency.labels(str(operation.op)).observe(operation.seconds)
         match operation.op:

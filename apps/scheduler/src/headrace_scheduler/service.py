@@ -106,5 +106,5 @@ def job_worker(parts: SchedulerParts, handlers: HandlerRegistry) -> SourceWorker
         on_settled=parts.metrics.settled,
     )
     worker = SourceWorker(JobSource(parts.tables, parts.locks, parts.installation.polled), handlers, options)
-    parts.metrics.watch(lambda: worker.in_progress)
+    parts.metrics.watch(lambda: worker.in_progress, settings.max_in_progress)
     return worker

@@ -27,6 +27,7 @@ from headrace_scheduler.reconciler.repair import Repairer
 from headrace_scheduler.tables.job_rows import ScannedJob
 from headrace_scheduler.tables.job_tables import micros
 from headrace_scheduler.tables.pending_rows import LONG_AGO, LOW_WATER
+from headrace_scheduler.work.uncounted_leases import UncountedLeases
 
 LEASE = "scheduler:reconciler"
 PASS_S = 5.0
@@ -50,7 +51,7 @@ class JobReconciler:
         self._full_at = self._locks_at = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
-        lease = NamedLease(self._parts.leases, LEASE)
+        lease = NamedLease(UncountedLeases(self._parts.leases, self._parts.metrics), LEASE)
 
         async def loop(term: Term) -> None:
             self._settled.clear()
