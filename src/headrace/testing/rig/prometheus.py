@@ -32,9 +32,12 @@ class PrometheusServer(Server):
     needs = (PROGRAM,)
     user = "nobody"
 
-    def __init__(self, settings: Mapping[str, str] | None = None, targets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, targets: Sequence[str] = (), rules: Sequence[str] = ()
+    ) -> None:
+        """`rules` are the contents of files of rules."""
         super().__init__(settings)
-        self._jobs = {JOB: list(targets)}
+        self._jobs, self._rules = {JOB: list(targets)}, list(rules)
 
     @property
     def url(self) -> str:
@@ -75,6 +78,11 @@ class PrometheusServer(Server):
             raise ConnectionError(f"Prometheus answers {status}: {answer[:200].decode(errors='replace')}")
         return _samples(json.loads(answer)["data"])
 
+    def rules(self) -> list[dict[str, Any]]:
+        """Its rules as it says them: `name`, `type`, `query`, `health`, and `state` of an alert."""
+        _, answer = self._request("GET", "/api/v1/rules")
+        return [rule for group in json.loads(answer)["data"]["groups"] for rule in group["rules"]]
+
     def wait_for(self, promql: str, timeout_s: float = SAMPLE_S_MAX) -> list[Sample]:
         """The first answer of an expression that has any series."""
         deadline = time.monotonic() + timeout_s
@@ -85,10 +93,14 @@ class PrometheusServer(Server):
         return found
 
     def _write_jobs(self) -> None:
+        named = {f"rules-{number}.yml": text for number, text in enumerate(self._rules)}
+        for name, text in named.items():
+            self.write(name, text)
         jobs = [{"job_name": job, "static_configs": [{"targets": found}]} for job, found in self._jobs.items()]
         every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
         # JSON is YAML too.
-        self.write("prometheus.yml", json.dumps({"global": every, "scrape_configs": jobs}))
+        whole = {"global": every, "scrape_configs": jobs, "rule_files": list(named)}
+        self.write("prometheus.yml", json.dumps(whole))
 
     def _request(self, method: str, path: str) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S_MAX)
