@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headrace.core.idempotency import Attempt as Attempt
     from headrace.core.idempotency import Begun as Begun
     from headrace.core.traces import TRACEPARENT as TRACEPARENT
+    from headrace.core.traces import make_traceparent as make_traceparent
     from headrace.core.traces import read_traceparent as read_traceparent
     from headrace.http.asgi_application import application as application
     from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
@@ -61,7 +62,7 @@ _NAMES = {
     "http.event_streams": ("EventStream", "StreamEvent", "last_event_id"),
     "http.trace_context": ("new_traceparent", "traceparent_of"),
     "core.idempotency": ("Answer", "Attempt", "Begun"),
-    "core.traces": ("TRACEPARENT", "read_traceparent"),
+    "core.traces": ("TRACEPARENT", "make_traceparent", "read_traceparent"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _EXTRA = {"fastapi", "starlette", "uvicorn", "prometheus_client", "pydantic"}

@@ -14,6 +14,7 @@ from headrace.services import Asked, Part, Service
 from headrace.sources import SourceOptions, SourceWorker
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
 from headrace_scheduler.handlers.running_job import JobHandler
+from headrace_scheduler.observe.traced_source import TracedHandlers, TracedSource
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.work.job_source import JobSource
@@ -105,6 +106,7 @@ def job_worker(parts: SchedulerParts, handlers: HandlerRegistry) -> SourceWorker
         id=f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
         on_settled=parts.metrics.settled,
     )
-    worker = SourceWorker(JobSource(parts.tables, parts.locks, parts.installation.polled), handlers, options)
+    source = TracedSource(JobSource(parts.tables, parts.locks, parts.installation.polled))
+    worker = SourceWorker(source, TracedHandlers(handlers), options)
     parts.metrics.watch(lambda: worker.in_progress, settings.max_in_progress)
     return worker

@@ -13,18 +13,22 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import structlog
+
 from headrace.errors import Conflict, NotFound
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import scheduled_time
 from headrace_scheduler.jobs.texts import payload_text
 from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
+from headrace_scheduler.observe.spans import correlation_of, step, traceparent
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.job_tables import micros
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import enqueue
 
 HOLDER = "api"
+log = structlog.get_logger("scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,14 @@ class JobDesk:
         """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
         `again` finds what the first has left, and does the rest."""
         self._handlers.check(wish.payload)
+        with step("enqueue", wish.terms.correlation_id, job_id=seed) as span:
+            terms = replace(wish.terms, correlation_id=traceparent(span, wish.terms.correlation_id))
+            job = await self._create(replace(wish, terms=terms), seed, again)
+        correlation_id = correlation_of(terms.correlation_id, job.job_id)
+        log.info("job.created", job=str(job.job_id), bucket=job.key.bucket_id, correlation_id=correlation_id)
+        return job
+
+    async def _create(self, wish: JobWish, seed: str, again: bool) -> Job:
         job_id, asked_at = UUID(seed), moment_of(seed)
         if again and (found := await self.tables.jobs.find(job_id)) is not None and found.status != JobStatus.PENDING:
             return found

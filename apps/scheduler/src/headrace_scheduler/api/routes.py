@@ -20,6 +20,7 @@ from headrace_scheduler.api.documents import (
 )
 from headrace_scheduler.jobs.texts import payload_value, time_text
 from headrace_scheduler.jobs.values import JobStatus
+from headrace_scheduler.observe.spans import step, traceparent
 from headrace_scheduler.tables.job_list import JobList, JobQuestion
 from headrace_scheduler.tables.pending_rows import LONG_AGO
 
@@ -33,8 +34,10 @@ def job_routes(desk: JobDesk, jobs: JobList) -> APIRouter:
 
     @router.post("/jobs", status_code=201)
     async def create(body: JobBody, request: Request, response: Response) -> dict[str, Any]:
-        wish = JobWish(body.schedule, body.payload, body.terms(traceparent_of(request)))
-        job = await desk.create(wish, seed_of(request), "idempotency-key" in request.headers)
+        given = traceparent_of(request)
+        with step("request", given) as span:
+            wish = JobWish(body.schedule, body.payload, body.terms(traceparent(span, given) or given))
+            job = await desk.create(wish, seed_of(request), "idempotency-key" in request.headers)
         response.headers["Location"] = f"/jobs/{job.job_id}"
         return created_document(job)
 
