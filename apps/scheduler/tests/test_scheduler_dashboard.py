@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from scheduler_processes import Process, services
 from test_scheduler_services import QUICK, ended, made
 from waiting import until
 
+from headrace.errors import OperatorError
 from headrace.testing.rig.prometheus import PrometheusServer
+from headrace_scheduler.rca.prometheus_series import QUERIES, read_series
 
 INFRA = Path(__file__).parents[1] / "infra"
 RULES = (INFRA / "prometheus" / "job_scheduler_rules.yml").read_text()
@@ -96,3 +99,13 @@ def test_jobs_that_die_raise_their_alert_and_no_other(prometheus: PrometheusServ
         return {rule["name"] for rule in prometheus.rules() if rule.get("state") in ("firing", "pending")}
 
     assert until(firing, "an alert") == {"SchedulerJobsDie"}
+
+
+async def test_a_root_cause_report_reads_its_series_from_it(prometheus: PrometheusServer) -> None:
+    now = datetime.now(UTC)
+    found = await read_series(prometheus.url, now - timedelta(minutes=2), now)
+    assert {series.name for series in found} == set(QUERIES)
+    assert all(series.points for series in found)
+    assert max(value for series in found if series.name == "in_progress" for _, value in series.points) >= 1
+    with pytest.raises(OperatorError, match="did not answer with series"):
+        await read_series(f"{prometheus.url}/elsewhere", now - timedelta(minutes=2), now)

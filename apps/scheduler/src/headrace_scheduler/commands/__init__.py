@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_scheduler.commands import demo, locks, schema, services
+from headrace_scheduler.commands import demo, locks, rca, schema, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -19,4 +19,5 @@ def register(tree: typer.Typer) -> None:
     services.register(app)
     schema.register(app)
     locks.register(app)
+    rca.register(app)
     tree.add_typer(app)

@@ -10,6 +10,7 @@ import structlog
 
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled, SourceContext
 from headrace_scheduler.handlers.registry import HandlerRegistry
+from headrace_scheduler.jobs.values import RESOURCE
 from headrace_scheduler.observe.spans import acquired, correlation_of, step
 from headrace_scheduler.work.job_source import HeldJob, JobSource
 
@@ -29,11 +30,14 @@ class TracedSource:
     async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
         began_ns = time.time_ns()
         held = await self._source.hold(candidate, holder, hold_s)
-        if held is not None:
-            job_id, trace = _named(held)
-            structlog.contextvars.bind_contextvars(correlation_id=correlation_of(trace, job_id))
-            acquired(trace, began_ns, job_id, held.fence)
-            log.info("run.began", job=held.key, fence=held.fence, attempt=held.attempts + 1, worker=holder)
+        if held is None:
+            # A race that was lost is a line now and then; many about one resource say that another holds it.
+            log.info("run.missed", resource=f"{RESOURCE}{candidate.key}", worker=holder)
+            return None
+        job_id, trace = _named(held)
+        structlog.contextvars.bind_contextvars(correlation_id=correlation_of(trace, job_id))
+        acquired(trace, began_ns, job_id, held.fence)
+        log.info("run.began", job=held.key, fence=held.fence, attempt=held.attempts + 1, worker=holder)
         return held
 
     async def renew(self, held: HeldItem, hold_s: float) -> bool:

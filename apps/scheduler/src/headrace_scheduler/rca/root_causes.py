@@ -1,0 +1,231 @@
+"""Rules that find causes in evidence, offline. Each looks for the signs of one cause, says which it saw, and suggests
+what a person may do; nothing is done by itself.
+
+What comes first in `RULES` explains what comes later: a clock that is off loses locks and looks like a dead worker, a
+database that is away makes jobs late. So the first cause that is found is the root, and the others are told beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from headrace_scheduler.jobs.values import JobRun, JobStatus, resource_of
+from headrace_scheduler.rca.evidence import Evidence, LogEvent
+from headrace_scheduler.reconciler.repair import LOST
+
+# A worker refuses to work at a skew of a tenth of the lock's time, and this is the least that this can be.
+SKEW_S = 0.25
+# A single call that fails is a blip that is waited out; so many are an outage.
+OUTAGE_LINES = 3
+OUTAGES = frozenset({"Unreachable", "Unknown", "Busy"})
+# Below this a few bad payloads would be taken for a broken handler.
+FAILED_RUNS, FAILED_SHARE = 5, 0.2
+# Two workers may miss a job when they race for it; one resource that is missed over and over has another holder.
+MISSED_LINES, MISSED_SHARE = 10, 0.5
+LATE = timedelta(seconds=5)
+LATE_JOBS, BUSY_SHARE = 10, 0.8
+
+
+class Cause(StrEnum):
+    CLOCK_SKEW = "clock_skew"
+    NODE_DOWN = "node_down"
+    HANDLER_FAILING = "handler_failing"
+    HOT_RESOURCE = "hot_resource"
+    SATURATION = "saturation"
+
+
+@dataclass(frozen=True, slots=True)
+class RootCause:
+    """`subject` is who or what it is about; `signs` is what was seen."""
+
+    cause: Cause
+    subject: str
+    began_at: datetime
+    signs: tuple[str, ...]
+    actions: tuple[str, ...]
+
+
+ACTIONS: Mapping[Cause, tuple[str, ...]] = {
+    Cause.CLOCK_SKEW: (
+        "Let NTP set the clocks of the workers and of the Cassandra nodes, and compare them: `chronyc tracking`.",
+        "Stop the worker that is named until its clock is right; its jobs go to the others.",
+    ),
+    Cause.NODE_DOWN: (
+        "Look at the nodes: `nodetool status`, `headrace scheduler doctor`, and start what is down.",
+        "Nothing that was accepted is lost: workers go on by themselves, and the reconciler puts back lost runs.",
+    ),
+    Cause.HANDLER_FAILING: (
+        "Look at what the dead jobs have in common: `GET /dlq`; mend the handler or what it calls.",
+        "Then let them run again: `POST /dlq/{job_id}/redrive`.",
+    ),
+    Cause.HOT_RESOURCE: (
+        "See who holds it, and since when: `headrace scheduler locks show RESOURCE`, `locks watch`.",
+        "If its holder is gone or stuck: `headrace scheduler locks release RESOURCE --force`; it is audited.",
+    ),
+    Cause.SATURATION: (
+        "Start more workers, or raise WORKER_MAX_IN_PROGRESS where the machine has room.",
+        "Spread jobs over time, or shorten the slowest ones.",
+    ),
+}
+
+
+def find_causes(evidence: Evidence) -> list[RootCause]:
+    """The root first; none if nothing looks wrong."""
+    return [found for rule in RULES if (found := rule(evidence)) is not None]
+
+
+def clock_skew(evidence: Evidence) -> RootCause | None:
+    """A series says so, a worker refused to work, or a later grant of a lock is dated earlier."""
+    signs: list[tuple[datetime, str, str]] = []
+    for series in evidence.named("clock_skew"):
+        off = [(at, value) for at, value in series.points if abs(value) > SKEW_S]
+        if off:
+            instance, most = series.labels.get("instance", "a worker"), max((value for _, value in off), key=abs)
+            signs.append((off[0][0], instance, f"the clock of {instance} was off by up to {most:+.2f} s"))
+    refused = [event for event in evidence.events if event.fields.get("error") == "ClockSkewed"]
+    if refused:
+        signs.append((refused[0].at, "a worker", f"{len(refused)} lines say ClockSkewed: a worker refused to work"))
+    for before, after in _grants(evidence.runs):
+        assert before.start_at is not None
+        assert after.start_at is not None
+        if before.start_at - after.start_at > timedelta(seconds=SKEW_S):
+            gap_s = (before.start_at - after.start_at).total_seconds()
+            words = f"{before.worker_id} dated a run {gap_s:.1f} s after one with a higher token by {after.worker_id}"
+            workers = dict.fromkeys((str(before.worker_id), str(after.worker_id)))
+            signs.append((after.start_at, " or ".join(workers), words))
+    return _cause(Cause.CLOCK_SKEW, signs)
+
+
+def node_down(evidence: Evidence) -> RootCause | None:
+    """The tables did not answer, or a worker left runs behind that it never ended."""
+    signs: list[tuple[datetime, str, str]] = []
+    failing = [event for event in evidence.events if _outage(event)]
+    if len(failing) >= OUTAGE_LINES:
+        classes = ", ".join(sorted({event.fields.get("error", event.event) for event in failing}))
+        words = f"{len(failing)} calls to the tables failed from {_time(failing[0].at)} to {_time(failing[-1].at)}"
+        signs.append((failing[0].at, "Cassandra", f"{words} ({classes})"))
+    lost = Counter(str(run.worker_id) for run in _lost(evidence))
+    if lost:
+        worker, count = lost.most_common(1)[0]
+        at = min(run.start_at for run in _lost(evidence) if run.start_at is not None)
+        signs.append((at, worker, f"{worker} began {count} runs that it never ended, and its locks are over"))
+    return _cause(Cause.NODE_DOWN, signs)
+
+
+def handler_failing(evidence: Evidence) -> RootCause | None:
+    """Runs end badly, and most of them by one class of error."""
+    failed = [run for run in evidence.runs if run.status == JobStatus.FAILED]
+    ended = [run for run in evidence.runs if run.end_at is not None]
+    if len(failed) < FAILED_RUNS or len(failed) < FAILED_SHARE * len(ended):
+        return None
+    logged = Counter(event.fields["error_class"] for event in evidence.events if "error_class" in event.fields)
+    classes = logged or Counter(dead.error_class for dead in evidence.dead)
+    kinds = Counter(dead.kind for dead in evidence.dead)
+    subject = classes.most_common(1)[0][0] if classes else "failures"
+    signs = [f"{len(failed)} of {len(ended)} runs that ended have failed"]
+    signs += [f"{count} failures are {name}" for name, count in classes.most_common(5)]
+    signs += [f"{count} dead jobs are of the type {name}" for name, count in kinds.most_common(5)]
+    at = min((run.start_at for run in failed if run.start_at is not None), default=evidence.since)
+    return RootCause(Cause.HANDLER_FAILING, subject, at, tuple(signs), ACTIONS[Cause.HANDLER_FAILING])
+
+
+def hot_resource(evidence: Evidence) -> RootCause | None:
+    """Workers ask for one lock over and over, and do not get it."""
+    missed = [event for event in evidence.events if event.event == "run.missed" and "resource" in event.fields]
+    counts = Counter(event.fields["resource"] for event in missed)
+    if not counts:
+        return None
+    resource, count = counts.most_common(1)[0]
+    if count < MISSED_LINES or count < MISSED_SHARE * len(missed):
+        return None
+    signs = [f"{resource} was asked for {count} times in vain, of {len(missed)} such attempts"]
+    signs += [
+        f"{lock.holder} holds it under the token {lock.token}" for lock in evidence.locks if lock.resource == resource
+    ]
+    at = next(event.at for event in missed if event.fields["resource"] == resource)
+    return RootCause(Cause.HOT_RESOURCE, resource, at, tuple(signs), ACTIONS[Cause.HOT_RESOURCE])
+
+
+def saturation(evidence: Evidence) -> RootCause | None:
+    """Workers are busy all the time, and jobs wait all the same."""
+    signs: list[tuple[datetime, str, str]] = []
+    for series in evidence.named("in_progress_share"):
+        full = [at for at, value in series.points if value >= 1]
+        if len(full) >= max(5, BUSY_SHARE * len(series.points)):
+            instance = series.labels.get("instance", "a worker")
+            signs.append((full[0], instance, f"{instance} held as many jobs as it may nearly all the time"))
+    late, busy = _late(evidence), _busy_share(evidence.runs, evidence.until)
+    if len(late) >= LATE_JOBS and busy >= BUSY_SHARE:
+        words = f"{len(late)} jobs began, or still wait, more than {LATE.total_seconds():g} s after they were due"
+        signs.append((min(late), "the workers", f"{words}, while workers were busy {busy:.0%} of the time"))
+    return _cause(Cause.SATURATION, signs)
+
+
+RULES: Sequence[Callable[[Evidence], RootCause | None]] = (
+    clock_skew,
+    node_down,
+    handler_failing,
+    hot_resource,
+    saturation,
+)
+
+
+def _cause(cause: Cause, signs: Sequence[tuple[datetime, str, str]]) -> RootCause | None:
+    if not signs:
+        return None
+    return RootCause(cause, signs[0][1], min(at for at, _, _ in signs), tuple(s for _, _, s in signs), ACTIONS[cause])
+
+
+def _outage(event: LogEvent) -> bool:
+    if event.event == "http.not_ready":
+        return event.fields.get("check") == "tables"
+    return event.fields.get("error") in OUTAGES
+
+
+def _grants(runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, JobRun]]:
+    """Runs of a job that follow each other by their tokens, which only rise."""
+    known = [run for run in runs if run.start_at is not None and run.fencing_token is not None]
+    known.sort(key=lambda run: (str(run.job_id), run.fencing_token or 0))
+    return ((before, after) for before, after in pairwise(known) if before.job_id == after.job_id)
+
+
+def _lost(evidence: Evidence) -> list[JobRun]:
+    """Runs that the reconciler ended for their worker; and those without an end, after which the job was run again or
+    whose lock has expired."""
+    over = {lock.resource for lock in evidence.locks if lock.expired}
+    again = {before.run_id for before, _ in _grants(evidence.runs)}
+    left = [run for run in evidence.runs if run.end_at is None]
+    ended = [run for run in evidence.runs if run.status == LOST]
+    return ended + [run for run in left if run.run_id in again or resource_of(run.job_id) in over]
+
+
+def _late(evidence: Evidence) -> list[datetime]:
+    """When jobs were due that began late, or wait still."""
+    first: dict[object, datetime] = {}
+    for run in evidence.runs:
+        if run.start_at is not None:
+            first[run.job_id] = min(run.start_at, first.get(run.job_id, run.start_at))
+    begun = ((job.scheduled_time, first.get(job.job_id, evidence.until)) for job in evidence.jobs)
+    return [due for due, at in begun if at - due > LATE]
+
+
+def _busy_share(runs: Sequence[JobRun], until: datetime) -> float:
+    """The part of the time, from the first run to the last, in which something ran."""
+    spans = sorted((run.start_at, run.end_at or until) for run in runs if run.start_at is not None)
+    if not spans:
+        return 0.0
+    busy, reached = timedelta(), spans[0][0]
+    for began, ended in spans:
+        busy += max(timedelta(), ended - max(began, reached))
+        reached = max(reached, ended)
+    whole = reached - spans[0][0]
+    return busy / whole if whole else 0.0
+
+
+def _time(at: datetime) -> str:
+    return at.strftime("%H:%M:%S")
