@@ -6,6 +6,7 @@
 A moment is a number of milliseconds since the epoch.
 """
 
+from headrace.core.calendars import DayCalendar
 from headrace.core.schedules import (
     FireOutcome,
     FireView,
@@ -17,18 +18,22 @@ from headrace.core.schedules import (
     moment_text,
 )
 from headrace.runtime.engine_schedules import EngineSchedules
-from headrace.runtime.timetable import Timetable, duration_ms
+from headrace.runtime.timetable import NEVER_MS, RipeMoments, Timetable, duration_ms, ripe_moments
 
 __all__ = [
+    "NEVER_MS",
+    "DayCalendar",
     "EngineSchedules",
     "FireOutcome",
     "FireView",
     "Misfire",
     "Origin",
     "Overlap",
+    "RipeMoments",
     "Schedule",
     "ScheduleView",
     "Timetable",
     "duration_ms",
     "moment_text",
+    "ripe_moments",
 ]

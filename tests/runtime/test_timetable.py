@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.core.calendars import WEEKDAYS, DayCalendar
 from headrace.core.errors import CallerError
 from headrace.core.schedules import moment_text
-from headrace.runtime.timetable import Timetable, timetable_text
+from headrace.runtime.timetable import NEVER_MS, Timetable, timetable_text
 
 ZONES = ["UTC", "Asia/Ho_Chi_Minh", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"]
 HOUR_MS = 3_600_000
@@ -152,3 +153,25 @@ def test_a_timetable_is_one_set_of_moments_wherever_one_begins(
     assert whole == sorted(set(whole))
     later = start + minutes * 60_000
     assert table.after(later) == next(iter([m for m in whole if m > later]), table.after(whole[-1] if whole else start))
+
+
+def test_days_of_the_calendar_are_left_out_in_the_zone_of_the_schedule() -> None:
+    table = Timetable("0 0,12 * * *", "Asia/Ho_Chi_Minh", DayCalendar.of(["SAT", "SUN", "2026-11-23"]))
+    found = table.next(ms("2026-11-20T11:00", "Asia/Ho_Chi_Minh"), 3)
+    assert [moment_text(moment, table.zone) for moment in found] == [
+        "2026-11-20T12:00:00+07:00",
+        "2026-11-24T00:00:00+07:00",
+        "2026-11-24T12:00:00+07:00",
+    ]
+
+
+def test_a_day_that_is_left_out_costs_one_look_however_many_moments_it_has() -> None:
+    table = Timetable("* * * * *", "UTC", DayCalendar.of(WEEKDAYS[:6]))
+    assert table.newest(ms("2026-01-01T00:00"), ms("2026-11-17T00:00"), 1) == [ms("2026-11-15T23:59")]
+    assert Timetable("PT1S", "UTC", DayCalendar.of(["TUE"])).after(ms("2026-11-17T00:00")) == ms("2026-11-18T00:00")
+
+
+@pytest.mark.parametrize("expression", ["* * * * 6", "0 9 * * 6,6", "PT1H"])
+def test_a_calendar_that_leaves_out_everything_has_no_moment(expression: str) -> None:
+    days = WEEKDAYS if expression.startswith("P") else ("SAT",)
+    assert Timetable(expression, "UTC", DayCalendar.of(days)).after(ms("2026-11-17T00:00")) == NEVER_MS

@@ -24,10 +24,7 @@ from headrace.core.schedules import (
     FireView,
     Firing,
     Schedule,
-    chosen_moments,
-    due_moments,
     fire_key,
-    jitter_ms,
     moment_text,
 )
 from headrace.ports.schedules import Schedules
@@ -35,14 +32,13 @@ from headrace.runtime.declared_schedules import declared_schedules
 from headrace.runtime.flow import Flow
 from headrace.runtime.settler import Outage
 from headrace.runtime.submission import root_of
-from headrace.runtime.timetable import Timetable
+from headrace.runtime.timetable import Timetable, ripe_moments
 from headrace.runtime.yard import Yard
 
 LOOK_S_MAX = 1.0
 AGAIN_S = 0.02
 # Workers that wait for the same moment do not all ask in the same instant.
 SPREAD_S = 0.03
-MISSED_COUNT_MAX = 1_000
 UNREADABLE_MS = 60_000
 """How often a worker says that it cannot read a schedule."""
 
@@ -114,17 +110,13 @@ class Scheduler:
         timetable = self._timetable(schedule.timetable, schedule.tz)
         # A clock that was set back leaves what is handled ahead of it: what fired meanwhile has its row.
         handled_ms = min(due.handled_ms, now_ms) if due.running else due.handled_ms
-        moments = timetable.newest(handled_ms, now_ms, MISSED_COUNT_MAX) if due.running else []
-        ready = due_moments(schedule, moments, now_ms)
-        chosen = chosen_moments(schedule, ready, now_ms)
-        handled_ms = ready[-1] if ready else handled_ms
-        fires = [self._fire(schedule, timetable, moment) for moment in chosen]
+        # One that is not running has no moments up to what is handled already.
+        ripe = ripe_moments(schedule, timetable, handled_ms, now_ms if due.running else handled_ms)
+        fires = [self._fire(schedule, timetable, moment) for moment in ripe.chosen]
         if due.asked_ms is not None:
             fires.append(self._fire(schedule, timetable, due.asked_ms, manual=True))
-        next_ms = timetable.after(handled_ms)
-        due_ms = next_ms + jitter_ms(schedule, next_ms)
-        missed = len(ready) - len(chosen)
-        return Firing(schedule.name, due.revision, due.handled_ms, handled_ms, due_ms, tuple(fires), missed)
+        marks = (due.handled_ms, ripe.handled_ms, ripe.due_ms)
+        return Firing(schedule.name, due.revision, *marks, tuple(fires), ripe.missed)
 
     def _fire(self, schedule: Schedule, timetable: Timetable, moment_ms: int, manual: bool = False) -> Fire:
         flow = self._flows[schedule.flow]

@@ -3,24 +3,33 @@
 A timetable is a set of moments, whoever asks and whenever. Summer time is cron's: a time of day that a change of the
 clocks leaves out is the first instant after the gap, and one that comes twice is its first coming. An expression whose
 minute or hour begins with a star means "every so often" and follows real time through the change. Intervals are counted
-from the epoch in UTC, or from a beginning that they name, which is their first moment.
+from the epoch in UTC, or from a beginning that they name, which is their first moment. Moments on days that a calendar
+leaves out are none of its moments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from headrace.core.calendars import DayCalendar
 from headrace.core.errors import CallerError
+from headrace.core.schedules import Schedule, chosen_moments, due_moments, jitter_ms
 
 NEVER_MS = 253_402_300_799_000
 """The end of the year 9999."""
 
+MISSED_COUNT_MAX = 1_000
+"""Moments that are looked at to decide which fire; what lies before them is missed whatever the schedule says."""
+# Within so many days every date has met every day of the week, also the 29th of February.
+_CALENDAR_DAYS = 50 * 366
+_DAY_MS = 86_400_000
 # A day of half hours, a month of days, a year of Mondays: where an expression is densest it has shown itself by then.
 GAPS_LOOKED_AT = 60
 INTERVAL_S_MIN, INTERVAL_S_MAX = 1.0, 366 * 86_400.0
@@ -38,8 +47,9 @@ _LOOK_BACK_MS = 3_600_000
 class Timetable:
     """The moments of one schedule, in milliseconds since the epoch."""
 
-    def __init__(self, text: str, tz: str = "UTC") -> None:
+    def __init__(self, text: str, tz: str = "UTC", days_out: DayCalendar | None = None) -> None:
         self.zone = zone_of(tz)
+        self._days_out = days_out or DayCalendar()
         self._text = text.strip()
         self._interval_ms = self._begin_ms = 0
         match self._text.upper().split("/"):
@@ -82,6 +92,22 @@ class Timetable:
         return found
 
     def _from(self, moment_ms: int) -> Iterator[int]:
+        if not self._days_out:
+            yield from self._every(moment_ms)
+            return
+        found, until_ms = self._every(moment_ms), moment_ms + _CALENDAR_DAYS * _DAY_MS
+        while (moment := next(found, NEVER_MS)) < until_ms:
+            day = datetime.fromtimestamp(moment // 1_000, self.zone).date()
+            if self._days_out.leaves_out(day):
+                # A day may have a moment every minute: none of them is looked at but the first.
+                tomorrow = datetime.combine(day + timedelta(days=1), time(), self.zone)
+                found = self._every(round(tomorrow.timestamp()) * 1_000 - 1)
+            else:
+                until_ms = moment + _CALENDAR_DAYS * _DAY_MS
+                yield moment
+
+    def _every(self, moment_ms: int) -> Iterator[int]:
+        """The moments after this one, on whatever day."""
         if self._interval_ms:
             passed = max(-1, (moment_ms - self._begin_ms) // self._interval_ms)
             moment = self._begin_ms + passed * self._interval_ms
@@ -96,6 +122,27 @@ class Timetable:
             if moment > last:
                 last = moment
                 yield moment
+
+
+@dataclass(frozen=True, slots=True)
+class RipeMoments:
+    """What becomes of the moments of a schedule up to now: `chosen` fire, oldest first, `missed` do not, and with that
+    it is handled up to `handled_ms`. It wants to be looked at again at `due_ms`."""
+
+    chosen: Sequence[int]
+    missed: int
+    handled_ms: int
+    due_ms: int
+
+
+def ripe_moments(schedule: Schedule, timetable: Timetable, handled_ms: int, now_ms: int) -> RipeMoments:
+    """Decide on everything after `handled_ms`, by the schedule's own policy for what was missed."""
+    moments = timetable.newest(handled_ms, now_ms, MISSED_COUNT_MAX)
+    ready = due_moments(schedule, moments, now_ms)
+    chosen = chosen_moments(schedule, ready, now_ms)
+    handled_ms = ready[-1] if ready else handled_ms
+    next_ms = timetable.after(handled_ms)
+    return RipeMoments(chosen, len(ready) - len(chosen), handled_ms, next_ms + jitter_ms(schedule, next_ms))
 
 
 def timetable_text(when: str | timedelta) -> str:
