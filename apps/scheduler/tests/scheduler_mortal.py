@@ -9,19 +9,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import structlog
 from scheduler_world import open_world
 
 from headrace.core.claims import Loss
 from headrace.sources import ItemSettlement, ItemState
 from headrace.tables import Row
 from headrace_scheduler.api.desk import JobWish
+from headrace_scheduler.cron.cron_firer import CronFirer
+from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.frame import FRAME
 from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.cron_rows import CronRows
 from headrace_scheduler.tables.job_tables import JobTables
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import JobSource
@@ -76,6 +81,13 @@ def create(environment: dict[str, str], seed: str, die_before: int) -> None:
     asyncio.run(_create(environment, seed, Countdown(die_before)))
 
 
+def fire(environment: dict[str, str], schedule_id: str, ahead_s: float, die_before: int) -> None:
+    """Fire the moment of a schedule that is due by a clock so far ahead, and die on the way."""
+    # On stdout the nursery answers.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    asyncio.run(_fire(environment, UUID(schedule_id), ahead_s, Countdown(die_before)))
+
+
 async def _run(
     environment: dict[str, str], job_id: UUID, countdown: Countdown, state: ItemState, effects: Path
 ) -> None:
@@ -99,3 +111,14 @@ async def _create(environment: dict[str, str], seed: str, countdown: Countdown) 
         desk = world.desk
         desk.tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
         await desk.create(JobWish("now", {}), seed)
+
+
+async def _fire(environment: dict[str, str], schedule_id: UUID, ahead_s: float, countdown: Countdown) -> None:
+    async with open_world(FRAME.load(environment)) as world:
+        world.clock.move(seconds=ahead_s)
+        schedule = await CronRows(world.recorded).find(schedule_id)
+        assert schedule is not None
+        tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        locks: Any = MortalLeases(world.parts.leases, countdown)
+        creator = FireCreator(tables, JobLocks(locks), world.parts.installation.buckets)
+        await CronFirer(CronRows(tables.tables), creator, world.clock).attend(schedule)

@@ -29,7 +29,12 @@ from headrace_scheduler.work.job_source import JobSource
 BUCKETS = "4"
 HOLD_S = 5.0
 _JOB = ("bucket_id", "scheduled_time", "job_id")
-KEYS = {"jobs_sharded": _JOB, "jobs_pending_by_bucket": _JOB, "jobs_dlq": ("job_id",)}
+KEYS = {
+    "jobs_sharded": _JOB,
+    "jobs_pending_by_bucket": _JOB,
+    "jobs_dlq": ("job_id",),
+    "cron_schedules": ("schedule_id",),
+}
 
 
 class HandClock:

@@ -10,11 +10,13 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from scheduler_cron import cron_of
 from scheduler_world import World
 
 from headrace.http import Options, application
 from headrace_scheduler.api.desk import JobWish
 from headrace_scheduler.api.routes import dead_routes, job_routes
+from headrace_scheduler.cron.routes import cron_routes
 from headrace_scheduler.jobs.values import DeadJob, JobStatus
 from headrace_scheduler.tables.job_list import JobList
 
@@ -24,7 +26,9 @@ JOB = {"schedule": "now", "payload": {}, "max_duration_seconds": 60}
 @asynccontextmanager
 async def client_of(world: World) -> AsyncIterator[httpx.AsyncClient]:
     options = Options("scheduler", idempotency=world.parts.request_keys)
-    app = application(options, [job_routes(world.desk, JobList(world.tables.jobs, 4)), dead_routes(world.desk)])
+    cron = cron_of(world).operations
+    jobs = job_routes(world.desk, JobList(world.tables.jobs, 4), cron)
+    app = application(options, [jobs, dead_routes(world.desk), cron_routes(cron)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         yield client
 

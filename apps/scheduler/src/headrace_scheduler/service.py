@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 from headrace.errors import TryAgain
 from headrace.services import Asked, Part, Service
 from headrace.sources import SourceOptions, SourceWorker
+from headrace_scheduler.cron.cron_firer import CronFirer
+from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
 from headrace_scheduler.handlers.running_job import JobHandler
 from headrace_scheduler.observe.traced_source import TracedHandlers, TracedSource
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
+from headrace_scheduler.tables.cron_rows import CronRows
 from headrace_scheduler.work.job_source import JobSource
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ class SchedulerService(Service):
         self.handlers = HandlerRegistry({**builtin_handlers(parts.settings), **(handlers or {})})
         self.registry, self.idempotency = parts.registry, parts.request_keys
         self.worker = job_worker(parts, self.handlers) if self._roles.worker else None
+        self._creator = FireCreator(parts.tables, parts.locks, parts.installation.buckets)
         self._polling = False
         asked: dict[str, Part] = {"tables": Asked(parts.answers)}
         self.health = dict(asked)
@@ -57,6 +61,7 @@ class SchedulerService(Service):
         async with asyncio.TaskGroup() as group:
             if self.worker is not None:
                 group.create_task(self._work(self.worker, stop))
+                group.create_task(self._firer().run(stop))
             if self._roles.reconciler:
                 group.create_task(JobReconciler(self._parts).run(stop))
             await stop.wait()
@@ -69,12 +74,20 @@ class SchedulerService(Service):
             return ()
         from headrace_scheduler.api.desk import JobDesk
         from headrace_scheduler.api.routes import dead_routes, job_routes
+        from headrace_scheduler.cron.operations import CronOperations
+        from headrace_scheduler.cron.routes import cron_routes
         from headrace_scheduler.tables.job_list import JobList
 
         parts = self._parts
         buckets = parts.installation
         desk = JobDesk(parts.tables, parts.locks, self.handlers, buckets.buckets, parts.settings.lock_ttl_s)
-        return [job_routes(desk, JobList(parts.tables.jobs, buckets.polled)), dead_routes(desk)]
+        cron = CronOperations(parts.tables, self._creator)
+        jobs = JobList(parts.tables.jobs, buckets.polled)
+        return [job_routes(desk, jobs, cron), dead_routes(desk), cron_routes(cron)]
+
+    def _firer(self) -> CronFirer:
+        tables = self._parts.tables
+        return CronFirer(CronRows(tables.tables), self._creator, tables.now)
 
     async def _work(self, worker: SourceWorker, stop: asyncio.Event) -> None:
         running = asyncio.ensure_future(worker.run())

@@ -57,10 +57,14 @@ class JobDesk:
         self.tables = tables
         self._locks, self._handlers, self._buckets, self._hold_s = locks, handlers, buckets, hold_s
 
+    def check(self, payload: Mapping[str, Any]) -> None:
+        """Refuse a payload that no handler takes."""
+        self._handlers.check(payload)
+
     async def create(self, wish: JobWish, seed: str, again: bool = False) -> Job:
         """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
         `again` finds what the first has left, and does the rest."""
-        self._handlers.check(wish.payload)
+        self.check(wish.payload)
         with step("enqueue", wish.terms.correlation_id, job_id=seed) as span:
             terms = replace(wish.terms, correlation_id=traceparent(span, wish.terms.correlation_id))
             job = await self._create(replace(wish, terms=terms), seed, again)

@@ -11,13 +11,15 @@ from fastapi import APIRouter, Query, Request, Response
 from headrace.http import PAGE_DEFAULT, PAGE_MAX, Problem, decode_cursor, encode_cursor, paged, seed_of, traceparent_of
 from headrace_scheduler.api.desk import JobDesk, JobWish
 from headrace_scheduler.api.documents import (
-    JobBody,
     created_document,
     dead_document,
     job_document,
     run_document,
     scanned_document,
 )
+from headrace_scheduler.cron.cron_schedule import is_cron
+from headrace_scheduler.cron.documents import JobOrCronBody, schedule_document
+from headrace_scheduler.cron.operations import CronOperations
 from headrace_scheduler.jobs.texts import payload_value, time_text
 from headrace_scheduler.jobs.values import JobStatus
 from headrace_scheduler.observe.spans import step, traceparent
@@ -29,12 +31,17 @@ Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
 FAR_AHEAD = timedelta(days=10_000)
 
 
-def job_routes(desk: JobDesk, jobs: JobList) -> APIRouter:
+def job_routes(desk: JobDesk, jobs: JobList, cron: CronOperations) -> APIRouter:
     router = APIRouter()
 
     @router.post("/jobs", status_code=201)
-    async def create(body: JobBody, request: Request, response: Response) -> dict[str, Any]:
+    async def create(body: JobOrCronBody, request: Request, response: Response) -> dict[str, Any]:
         given = traceparent_of(request)
+        if is_cron(body.schedule):
+            desk.check(body.payload)
+            schedule = await cron.add(UUID(seed_of(request)), body.rule(), body.payload, body.terms(given))
+            response.headers["Location"] = f"/schedules/{schedule.schedule_id}"
+            return schedule_document(schedule, cron.now())
         with step("request", given) as span:
             wish = JobWish(body.schedule, body.payload, body.terms(traceparent(span, given) or given))
             job = await desk.create(wish, seed_of(request), "idempotency-key" in request.headers)

@@ -1,4 +1,4 @@
-"""A distributed job scheduler: its services, its tables and its locks.
+"""A distributed job scheduler: its services, its tables, its locks and its schedules.
 
 `headrace scheduler …`. What a command needs is imported when it runs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from headrace_scheduler.commands import demo, locks, rca, schema, services
+from headrace_scheduler.commands import demo, locks, rca, schedules, schema, services
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -20,4 +20,5 @@ def register(tree: typer.Typer) -> None:
     schema.register(app)
     locks.register(app)
     rca.register(app)
+    schedules.register(app)
     tree.add_typer(app)

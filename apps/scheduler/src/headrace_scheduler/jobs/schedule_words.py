@@ -1,4 +1,7 @@
-"""When a job shall run, as a client writes it: `now`, a time (RFC 3339), or `+PT30S` from now."""
+"""When a job shall run, as a client writes it: `now`, a time (RFC 3339), or `+PT30S` from now.
+
+A cron expression makes a schedule instead: see `headrace_scheduler.cron`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from headrace.errors import CallerError, InvalidPayload
 from headrace.schedules import duration_ms
 
-FORMS = 'write "now", a time such as 2026-01-31T09:00:00Z, or a delay such as "+PT30S"'
+FORMS = 'write "now", a time such as 2026-01-31T09:00:00Z, a delay such as "+PT30S", or cron such as "0 9 * * *"'
 NOW = "now"
 # The driver and the tables hold any year; what lies further ahead than this is a slip of the pen.
 AHEAD_MAX = timedelta(days=3_660)

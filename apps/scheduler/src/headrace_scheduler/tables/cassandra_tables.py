@@ -12,7 +12,22 @@ from headrace.tables import CassandraTables, KeyspacePart, Row
 
 # A request must be answered within 15 s; one statement takes 5 s at most.
 RESEND_S_MAX = 8.0
-CONDITIONAL = frozenset({"setting_record", "setting_change", "key_begin", "key_hold", "key_finish", "key_release"})
+CONDITIONAL = frozenset(
+    {
+        "setting_record",
+        "setting_change",
+        "key_begin",
+        "key_hold",
+        "key_finish",
+        "key_release",
+        "cron_add",
+        "cron_claim",
+        "cron_confirm",
+        "cron_change",
+        "cron_delete",
+        "fire_add",
+    }
+)
 
 
 class CassandraJobTables:

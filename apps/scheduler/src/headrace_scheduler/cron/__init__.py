@@ -1,0 +1,1 @@
+"""Cron: schedules that create jobs at the moments of a timetable, each moment once."""

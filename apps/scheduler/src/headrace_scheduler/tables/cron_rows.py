@@ -1,0 +1,117 @@
+"""Cron schedules and their fires: `cron_schedules` and `cron_fires`.
+
+Every change of a schedule is conditional on the marks that were seen. One whose answer was lost raises `Unknown`; the
+row then says what has become of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from headrace.schedules import Misfire
+from headrace.tables import Row
+from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, CronRule, CronSchedule
+from headrace_scheduler.jobs.values import JobKey, JobTerms
+from headrace_scheduler.tables.job_tables import JobTables, as_id, micros
+
+END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class CronRows:
+    """Statements about schedules, as calls."""
+
+    def __init__(self, tables: JobTables) -> None:
+        self._tables = tables
+
+    async def add(self, schedule: CronSchedule, job: CronJob) -> None:
+        """A new schedule. Again: nothing changes."""
+        rule, terms = schedule.rule, job.terms
+        await self._tables.rows(
+            "cron_add",
+            schedule_id=schedule.schedule_id,
+            expression=rule.expression,
+            time_zone=rule.time_zone,
+            misfire=rule.misfire,
+            days_out=json.dumps(rule.days_out),
+            payload=job.payload,
+            max_duration_seconds=terms.max_duration_seconds,
+            callback_url=terms.callback_url,
+            correlation_id=terms.correlation_id,
+            created_at=schedule.created_at,
+        )
+
+    async def all(self) -> list[CronSchedule]:
+        """The oldest first."""
+        found = [_schedule(row) for row in await self._tables.rows("cron_all")]
+        return sorted(found, key=lambda each: (each.created_at, each.schedule_id))
+
+    async def find(self, schedule_id: UUID) -> CronSchedule | None:
+        found = await self._tables.rows("cron_row", schedule_id=schedule_id)
+        return _schedule(found[0]) if found else None
+
+    async def job(self, schedule_id: UUID) -> CronJob | None:
+        found = await self._tables.rows("cron_job", schedule_id=schedule_id)
+        return CronJob(found[0][0], JobTerms(*found[0][1:])) if found else None
+
+    async def claim(self, seen: CronSchedule, handled_at: datetime, open_at: datetime | None) -> bool:
+        """Decide on the moments up to `handled_at`: one fires, or none. False: another process has decided."""
+        marks = {"seen": seen.marks.handled_at, "revision": seen.marks.revision}
+        new = {"handled_at": handled_at, "open_at": open_at}
+        return _applied(await self._tables.rows("cron_claim", schedule_id=seen.schedule_id, **marks, **new))
+
+    async def confirm(self, schedule_id: UUID, moment: datetime) -> None:
+        await self._tables.rows("cron_confirm", schedule_id=schedule_id, moment=moment)
+
+    async def change(self, seen: CronSchedule, paused: bool, handled_at: datetime) -> bool:
+        marks = {"seen": seen.marks.handled_at, "revision": seen.marks.revision, "next": seen.marks.revision + 1}
+        new = {"paused": paused, "handled_at": handled_at}
+        return _applied(await self._tables.rows("cron_change", schedule_id=seen.schedule_id, **marks, **new))
+
+    async def remove(self, seen: CronSchedule) -> bool:
+        """With all of its fires. False: it has changed, or a job of it is still to be created."""
+        named = {"schedule_id": seen.schedule_id}
+        if not _applied(await self._tables.rows("cron_delete", **named, revision=seen.marks.revision)):
+            return False
+        await self.forget_fires(seen.schedule_id, END_OF_TIME)
+        return True
+
+    async def fire(self, schedule_id: UUID, fire: CronFire) -> CronFire:
+        """The row of a moment: this one, or the one that was there before."""
+        named = {"schedule_id": schedule_id, "moment": fire.moment}
+        if _applied(await self._tables.rows("fire_add", **named, job_id=fire.job_id, fired_at=fire.fired_at)):
+            return fire
+        ((job_id, fired_at),) = await self._tables.rows("fire_row", **named)
+        return CronFire(fire.moment, as_id(job_id), fired_at)
+
+    async def fires(self, schedule_id: UUID, room: int) -> list[CronFire]:
+        """The newest first."""
+        found = await self._tables.rows("fires_latest", schedule_id=schedule_id, room=room)
+        return [CronFire(moment, as_id(job_id), fired_at) for moment, job_id, fired_at in found]
+
+    async def forget_fires(self, schedule_id: UUID, before: datetime) -> None:
+        await self._tables.rows("fires_delete", schedule_id=schedule_id, before=before)
+
+    async def enqueue(self, key: JobKey, payload: str | None, fired_at: datetime) -> None:
+        """The pending row of a fire's job, which only its first run may delete."""
+        await self._tables.rows(
+            "fire_pending_add",
+            bucket_id=key.bucket_id,
+            scheduled_time=key.scheduled_time,
+            job_id=key.job_id,
+            payload=payload,
+            written_us=micros(fired_at),
+        )
+
+
+def _applied(rows: Sequence[Row]) -> bool:
+    return bool(rows and rows[0][0])
+
+
+def _schedule(row: Row) -> CronSchedule:
+    schedule_id, expression, time_zone, misfire, days_out, created_at, handled_at, open_at, paused, revision = row
+    rule = CronRule(expression, time_zone, Misfire(misfire), tuple(json.loads(days_out)))
+    marks = CronMarks(handled_at, open_at, bool(paused), revision)
+    return CronSchedule(as_id(schedule_id), rule, marks, created_at)
