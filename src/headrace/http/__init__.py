@@ -9,6 +9,7 @@
 - Every error is `application/problem+json`, with words for people; never a traceback, a secret or what was sent.
 - Every input has a limit with a name: `Limits`.
 - Without an API key it listens on loopback only; with one, every route but `/healthz` and `/readyz` asks for it.
+- `Access` has further keys with a scope (metrics, read, write), a rate for each key, and an audit of what changes.
 - `Idempotency-Key` on every POST: a handler takes its ids from `seed_of(request)`, and a repeat is the same change.
 - `/healthz`, `/readyz`, `/metrics`, and OpenAPI 3.1 under `/api/v1/openapi.json`, where all routes exist as well.
 - Every request has a trace (`traceparent`, W3C), its own or a new one: in its log lines and `traceparent_of(request)`.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headrace.core.traces import TRACEPARENT as TRACEPARENT
     from headrace.core.traces import make_traceparent as make_traceparent
     from headrace.core.traces import read_traceparent as read_traceparent
+    from headrace.http.access import access_of as access_of
     from headrace.http.asgi_application import application as application
     from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
     from headrace.http.cursors import PAGE_MAX as PAGE_MAX
@@ -43,7 +45,11 @@ if TYPE_CHECKING:
     from headrace.http.idempotency import IdempotencyStore as IdempotencyStore
     from headrace.http.idempotency import MemoryIdempotency as MemoryIdempotency
     from headrace.http.idempotency import seed_of as seed_of
+    from headrace.http.options import Access as Access
+    from headrace.http.options import Audit as Audit
+    from headrace.http.options import AuditedRequest as AuditedRequest
     from headrace.http.options import Check as Check
+    from headrace.http.options import KeyScope as KeyScope
     from headrace.http.options import Limits as Limits
     from headrace.http.options import Options as Options
     from headrace.http.problems import Problem as Problem
@@ -55,7 +61,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "http.asgi_application": ("application",),
     "http.idempotency": ("IdempotencyStore", "MemoryIdempotency", "seed_of"),
-    "http.options": ("Check", "Limits", "Options"),
+    "http.access": ("access_of",),
+    "http.options": ("Access", "Audit", "AuditedRequest", "Check", "KeyScope", "Limits", "Options"),
     "http.cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
     "http.problems": ("Problem",),
     "http.server": ("Served", "serving"),

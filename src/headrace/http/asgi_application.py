@@ -1,8 +1,8 @@
 """The application: routes of a service inside everything that is the same for all services.
 
-From the outside in: trace → counts → headers → answers to errors → authentication → what comes in → repeats → answers
-to errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is an answer that is
-kept for its repeat, what a door raises is not.
+From the outside in: trace → counts → headers → answers to errors → authentication → rate → audit → what comes in →
+repeats → answers to errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is
+an answer that is kept for its repeat, what a door raises is not.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from headrace.http.access import Auditor, RateLimiter
 from headrace.http.authentication import Guard, SafeHeaders
 from headrace.http.event_streams import OpenStreams
 from headrace.http.idempotency import Idempotency, MemoryIdempotency
@@ -64,6 +65,8 @@ def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
         Middleware(SafeHeaders),
         Middleware(Answering),
         Middleware(Guard, options=options),
+        Middleware(RateLimiter, rate_per_s=options.access.rate_per_s),
+        Middleware(Auditor, audit=options.access.audit),
         Middleware(RequestLimiter, limits=options.limits),
         Middleware(Idempotency, store=store, limits=options.limits),
         Middleware(Answering),

@@ -2,8 +2,8 @@
 
 Three doors. The *name* under which the service is addressed: on loopback a web page could reach it by a name of its own
 that leads to 127.0.0.1, so unknown names are refused. The *key*, if there is one: `Authorization: Bearer`, `X-API-Key`,
-or as the password a browser asks for. The *origin* of a change: a browser sends passwords along with what other sites
-ask it to send, so a change that another site asked for is refused.
+or as the password a browser asks for; it must have the scope for what is asked. The *origin* of a change: a browser
+sends passwords along with what other sites ask it to send, so a change that another site asked for is refused.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.http.options import LOOPBACK_NAMES, NOBODY, Keys, Options, is_loopback
+from headrace.http.options import HARMLESS, LOOPBACK_NAMES, NOBODY, Keys, KeyScope, Options, is_loopback
 from headrace.http.problems import Problem
 
 OPEN_PATHS = ("/healthz", "/readyz")
 """Whoever looks after a process has no key of the service that runs in it."""
-HARMLESS = ("GET", "HEAD", "OPTIONS")
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _ALWAYS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -56,7 +55,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, options: Options) -> None:
         self.app, self.options = app, options
-        self._keys = Keys(options.api_keys)
+        self._keys = Keys(options.keys)
         self._names = {name.lower() for name in (*LOOPBACK_NAMES, options.host, *options.hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,6 +72,7 @@ class Guard:
         headers = Headers(scope=scope)
         self._check_name(scope, headers)
         tenant = self._tenant(headers)
+        self._check_scope(scope, tenant)
         if scope["method"] not in HARMLESS:
             _check_origin(headers)
         scope.setdefault("state", {})["tenant"] = tenant
@@ -88,6 +88,11 @@ class Guard:
         if not self._keys and server and server[0][:1] in "0123456789:" and not is_loopback(server[0]):
             # Somebody serves the application by other means than ours, and has opened it to a network.
             raise Problem(403, "no-key", "without an API key this service answers on loopback only")
+
+    def _check_scope(self, scope: Scope, tenant: str) -> None:
+        may = self.options.access.scopes.get(tenant, KeyScope.WRITE)
+        if not may.allows(scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))):
+            raise Problem(403, "scope", f"the scope of this API key is {may}", hint="use a key that may do this")
 
     def _tenant(self, headers: Headers) -> str:
         if not self._keys:

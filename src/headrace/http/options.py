@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from headrace.core.errors import CallerError
@@ -25,8 +26,51 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 NOBODY = ""
 """The tenant of a request where no key is asked for."""
 
+HARMLESS = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing."""
+METRICS_PATH = "/metrics"
+
 Check = Callable[[], Awaitable[object]]
 """Raises if the part is not ready; what it returns does not matter."""
+
+
+class KeyScope(StrEnum):
+    """What a key may do: read `/metrics` and nothing else, read everything, or change things as well."""
+
+    METRICS = "metrics"
+    READ = "read"
+    WRITE = "write"
+
+    def allows(self, method: str, path: str) -> bool:
+        if self is KeyScope.METRICS:
+            return method in HARMLESS and path == METRICS_PATH
+        return self is KeyScope.WRITE or method in HARMLESS
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedRequest:
+    """A request that may have changed something: whose key it was, what was asked, and the status of the answer."""
+
+    actor: str
+    method: str
+    route: str
+    path: str
+    status: int
+
+
+Audit = Callable[[AuditedRequest], Awaitable[object]]
+"""Writes one down, after the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Further API keys by name, and what they may do: a key without a scope may do everything. `rate_per_s` bounds the
+    requests of each key in this process."""
+
+    api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    scopes: Mapping[str, KeyScope] = field(default_factory=dict)
+    rate_per_s: float | None = None
+    audit: Audit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +95,11 @@ class Limits:
 class Options:
     """A service as the kit sees it.
 
-    `api_keys` are keys by tenant. `hosts` are further names under which it may be addressed; on loopback any other is
-    refused, because it would be a web page that reaches for this machine by a name of its own. `checks` are what
-    `/readyz` asks, by name; `health` is what `/healthz` asks, for a service that counts as dead without a part (and is
-    started again for it). Without a registry there is one of its own, without a store answers are kept in memory.
+    `api_keys` are keys by tenant; `access` has further ones, which may do less. `hosts` are further names under which
+    it may be addressed; on loopback any other is refused, because it would be a web page that reaches for this machine
+    by a name of its own. `checks` are what `/readyz` asks, by name; `health` is what `/healthz` asks, for a service
+    that counts as dead without a part (and is started again for it). Without a registry there is one of its own,
+    without a store answers are kept in memory.
     """
 
     name: str
@@ -62,6 +107,7 @@ class Options:
     host: str = "127.0.0.1"
     port: int = 0
     api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    access: Access = Access()
     hosts: tuple[str, ...] = ()
     limits: Limits = Limits()
     checks: Mapping[str, Check] = field(default_factory=dict)
@@ -70,17 +116,23 @@ class Options:
     idempotency: IdempotencyStore | None = None
 
     def __post_init__(self) -> None:
-        for tenant, key in self.api_keys.items():
+        for tenant, key in (*self.api_keys.items(), *self.access.api_keys.items()):
             if len(key) < KEY_CHARS_MIN or not key.isascii() or not key.isprintable():
                 raise CallerError(
                     f"the API key of {tenant!r} is not {KEY_CHARS_MIN} or more printable ASCII characters",
                     "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
                 )
-        if not self.api_keys and not is_loopback(self.host):
+        if twice := set(self.api_keys) & set(self.access.api_keys):
+            raise CallerError(f"there are two API keys of the name {min(twice)!r}", "give one of them another name")
+        if not self.keys and not is_loopback(self.host):
             raise CallerError(
                 f"without an API key nothing is served on {self.host or 'every address'}, which others can reach",
                 "set an API key, or listen on 127.0.0.1",
             )
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        return {**self.api_keys, **self.access.api_keys}
 
     @property
     def local(self) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
     from prometheus_client import CollectorRegistry
 
-    from headrace.http import IdempotencyStore
+    from headrace.http import Access, IdempotencyStore
 
 STOP_S_MAX = 20.0
 
@@ -67,7 +67,7 @@ class Service:
     """One service; a subclass overrides what it has.
 
     `parts` are asked by `/readyz` and by `doctor`, `health` by `/healthz`. `registry` holds its metrics, `idempotency`
-    the answers to repeated POSTs; without them there are new ones in memory.
+    the answers to repeated POSTs; without them there are new ones in memory. `access` has further API keys.
     """
 
     name: str = ""
@@ -75,6 +75,7 @@ class Service:
     health: Mapping[str, Part] = MappingProxyType({})
     registry: CollectorRegistry | None = None
     idempotency: IdempotencyStore | None = None
+    access: Access | None = None
 
     async def prepare(self) -> None:
         """Make what it needs and is missing. Called again if a server was not up yet."""
@@ -122,6 +123,7 @@ async def serving(
         host=settings.http_host,
         port=settings.http_port or 0,
         api_keys={application: settings.api_key} if settings.api_key else {},
+        access=service.access or http.Access(),
         checks={name: part.answers for name, part in service.parts.items()},
         health={name: part.answers for name, part in service.health.items()},
         registry=service.registry,

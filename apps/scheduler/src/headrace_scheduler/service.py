@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import TryAgain
 from headrace.services import Asked, Part, Service
 from headrace.sources import SourceOptions, SourceWorker
+from headrace_scheduler.api.access import access_of
 from headrace_scheduler.cron.cron_firer import CronFirer
 from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
@@ -19,6 +20,7 @@ from headrace_scheduler.handlers.running_job import JobHandler
 from headrace_scheduler.observe.traced_source import TracedHandlers, TracedSource
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
+from headrace_scheduler.tables.audit_events import AuditEvents
 from headrace_scheduler.tables.cron_rows import CronRows
 from headrace_scheduler.work.job_source import JobSource
 
@@ -52,6 +54,8 @@ class SchedulerService(Service):
         self.registry, self.idempotency = parts.registry, parts.request_keys
         self.worker = job_worker(parts, self.handlers) if self._roles.worker else None
         self._creator = FireCreator(parts.tables, parts.locks, parts.installation.buckets)
+        if parts.settings.api_key or parts.settings.api_keys:
+            self.access = access_of(parts.settings, AuditEvents(parts.tables.tables), parts.tables.now)
         self._polling = False
         asked: dict[str, Part] = {"tables": Asked(parts.answers)}
         self.health = dict(asked)

@@ -34,6 +34,15 @@ class SchedulerSettings(HttpSettings):
         high=65_535,
         without="8080; 8081 for `worker`, 8082 for `reconciler`",
     )
+    api_keys: str = setting(
+        "",
+        "further keys as NAME:SCOPE:KEY, separated by commas; the scope is metrics, read or write",
+        secret=True,
+        without="none",
+    )
+    rate_per_s: float = setting(
+        0.0, "most requests a second of each API key, in each process; 0: no limit", low=0.0, high=1_000_000.0
+    )
     poll_interval_ms: int = setting(500, "an idle worker looks so often for jobs that are due", low=10, high=60_000)
     buckets: int = setting(
         16,
