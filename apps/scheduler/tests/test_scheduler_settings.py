@@ -8,6 +8,7 @@ import pytest
 
 from headrace.errors import CallerError
 from headrace.services import table
+from headrace.tables import CassandraOptions
 from headrace_scheduler.frame import FRAME
 from headrace_scheduler.settings import PREFIX, SchedulerSettings
 
@@ -47,6 +48,17 @@ def test_the_environment_names_everything_by_the_specification() -> None:
     assert (settings.http_port, settings.poll_interval_s, settings.lock_ttl_s) == (0, 0.1, 1.0)
     assert (settings.buckets, settings.max_in_progress, settings.max_attempts) == (32, 4, 3)
     assert settings.http_allow == ("http://127.0.0.1:", "https://shop.example/hooks/")
+
+
+def test_consistencies_are_those_of_the_operator() -> None:
+    told = FRAME.load({"CASSANDRA_OPTIONS": "serial=SERIAL&read.queue=QUORUM&write.queue=EACH_QUORUM"})
+    options = CassandraOptions.of(told.cassandra_url)
+    assert options.levels("lock", reads=True) == ("SERIAL", "SERIAL")
+    assert options.levels("queue", reads=True) == ("QUORUM", "SERIAL")
+    assert options.levels("queue", reads=False) == ("EACH_QUORUM", "SERIAL")
+    assert options.levels("history", reads=False) == ("LOCAL_QUORUM", "SERIAL")
+    with pytest.raises(CallerError):
+        CassandraOptions.of(FRAME.load({"CASSANDRA_OPTIONS": "serial=SOMETIMES"}).cassandra_url)
 
 
 @pytest.mark.parametrize(

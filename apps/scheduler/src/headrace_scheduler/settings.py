@@ -82,6 +82,12 @@ class SchedulerSettings(HttpSettings):
     )
     keyspace: str = setting("job_scheduler", "the keyspace with the tables", variable="CASSANDRA_KEYSPACE")
     local_dc: str = setting("datacenter1", "the data centre that is asked first", variable="CASS_LOCAL_DC")
+    cassandra_options: str = setting(
+        "",
+        "consistencies, as in `serial=SERIAL&write.queue=QUORUM`",
+        without="`LOCAL_SERIAL` and `LOCAL_QUORUM`",
+        variable="CASSANDRA_OPTIONS",
+    )
     home: Path | None = setting(
         None,
         "a directory: tables and locks are in a SQLite file there, and no Cassandra is needed",
@@ -119,6 +125,7 @@ class SchedulerSettings(HttpSettings):
         """In the form that `headrace.leases` takes."""
         hosts = ",".join(host.strip() for host in self.contact_point.split(","))
         query = urlencode({"local_dc": self.local_dc, "block_size": self.lock_seq_block_size})
+        query += f"&{self.cassandra_options}" if self.cassandra_options else ""
         return f"cassandra://{hosts}:{self.cassandra_port}/{quote(self.keyspace)}?{query}"
 
     @property
