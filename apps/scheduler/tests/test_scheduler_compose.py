@@ -75,6 +75,9 @@ def test_what_containers_mount_and_build_is_there(compose: Document) -> None:
     assert {mount for mount in mounts if mount not in files} == set(compose["volumes"])
     for name in files:
         assert yaml.safe_load((FOLDER / name).read_text("utf-8"))
+    rules = yaml.safe_load((FOLDER / "prometheus/compose.yaml").read_text("utf-8"))["rule_files"]
+    targets = {mount.split(":")[1] for service in compose["services"].values() for mount in service.get("volumes", [])}
+    assert set(rules) <= targets
     build = compose["services"]["worker"]["build"]
     assert (FOLDER / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]).read_text("utf-8").count("./apps/scheduler") == 1
