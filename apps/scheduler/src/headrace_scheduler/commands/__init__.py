@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from headrace.commands import command_group
 from headrace_scheduler.commands import demo, locks, rca, schedules, schema, services
 
 HELP = (__doc__ or "").partition("\n")[0]
@@ -14,7 +15,7 @@ HELP = (__doc__ or "").partition("\n")[0]
 
 def register(tree: typer.Typer) -> None:
     """The entry point: add `scheduler` to the commands of headrace."""
-    app = typer.Typer(name="scheduler", help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    app = command_group("scheduler", HELP)
     demo.register(app)
     services.register(app)
     schema.register(app)

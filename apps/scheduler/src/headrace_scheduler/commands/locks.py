@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands import Exit, of
+from headrace.commands import Exit, command_group, of
 
 if TYPE_CHECKING:
     from headrace.ports import Lease
@@ -25,7 +25,7 @@ TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=0, help="Try for so 
 
 
 def register(app: typer.Typer) -> None:
-    locks = typer.Typer(name="locks", help="Acquire, renew, release and watch locks.", no_args_is_help=True)
+    locks = command_group("locks", "Acquire, renew, release and watch locks.")
     for command in (acquire, renew, release, show, watch, run):
         locks.command()(command)
     locks.command("list")(list_locks)

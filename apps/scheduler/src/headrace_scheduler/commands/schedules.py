@@ -10,7 +10,7 @@ from uuid import UUID
 
 import typer
 
-from headrace.commands import Exit, of
+from headrace.commands import Exit, command_group, of
 
 if TYPE_CHECKING:
     from headrace_scheduler.cron.operations import CronOperations
@@ -19,9 +19,7 @@ ScheduleId = Annotated[UUID, typer.Argument(metavar="SCHEDULE", help="The id of 
 
 
 def register(app: typer.Typer) -> None:
-    schedules = typer.Typer(
-        name="schedules", help="List, show, pause, resume and remove cron schedules.", no_args_is_help=True
-    )
+    schedules = command_group("schedules", "List, show, pause, resume and remove cron schedules.")
     schedules.command("list")(list_schedules)
     for command in (show, pause, resume, remove):
         schedules.command()(command)
