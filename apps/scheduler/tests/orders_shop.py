@@ -13,6 +13,7 @@ import apsw
 import httpx
 import psycopg
 import uuid_utils
+from scheduler_cron import cron_of
 from scheduler_world import HOLD_S, World
 
 import headrace
@@ -167,6 +168,7 @@ async def open_market(world: World, shop: Shop) -> AsyncIterator[Market]:
     buckets = world.parts.installation
     desk = JobDesk(world.tables, world.parts.locks, registry, buckets.buckets, HOLD_S)
     options = Options("scheduler", idempotency=world.parts.request_keys)
-    app = application(options, [job_routes(desk, JobList(world.tables.jobs, buckets.polled))])
+    jobs = JobList(world.tables.jobs, buckets.polled)
+    app = application(options, [job_routes(desk, jobs, cron_of(world).operations)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         yield Market(world, shop, registry, desk, SchedulerClient(client))

@@ -71,20 +71,26 @@ class MortalLeases:
         return counted
 
 
+def log_beside_answers() -> None:
+    """On stdout the nursery answers."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
 def run(environment: dict[str, str], job_id: str, die_before: int, state: str, effects: str) -> None:
     """The whole life of the process; it ends with 0 if it did not come to its statement."""
+    log_beside_answers()
     asyncio.run(_run(environment, UUID(job_id), Countdown(die_before), ItemState(state), Path(effects)))
 
 
 def create(environment: dict[str, str], seed: str, die_before: int) -> None:
     """Create a job, and die on the way."""
+    log_beside_answers()
     asyncio.run(_create(environment, seed, Countdown(die_before)))
 
 
 def fire(environment: dict[str, str], schedule_id: str, ahead_s: float, die_before: int) -> None:
     """Fire the moment of a schedule that is due by a clock so far ahead, and die on the way."""
-    # On stdout the nursery answers.
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    log_beside_answers()
     asyncio.run(_fire(environment, UUID(schedule_id), ahead_s, Countdown(die_before)))
 
 
