@@ -138,8 +138,8 @@ class LeaderContract:
         with _candidates(url, tmp_path / "lines") as candidates:
             first = await _leading(tmp_path / "lines", above=0)
             candidates[first[1]].kill()
-            second = await _leading(tmp_path / "lines", above=first[0])
-        assert second[1] != first[1]
+            # On a machine that stalls the first may have lost its lease and led again before it was killed.
+            await _until(lambda: any(fence > first[0] and pid != first[1] for fence, pid in _lines(tmp_path / "lines")))
 
     async def test_a_frozen_leader_takes_no_step_after_another_took_over(self, url: str, tmp_path: Path) -> None:
         await frozen_leader(url, tmp_path / "lines")
