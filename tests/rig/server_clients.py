@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ftplib
 import json
 import smtplib
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,10 +12,15 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import aio_pika
+import clickhouse_connect
 import obstore
 import psycopg
 import redis.asyncio
 from cassandra_sessions import cassandra_session
+from clickhouse_connect.driver.exceptions import DatabaseError
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from kafka_clients import SILENT
+from mysql_connections import mysql_connection
 from obstore.exceptions import PermissionDeniedError
 from obstore.store import S3Store
 
@@ -112,6 +118,26 @@ async def recipient(server: Server) -> object:
     return await asyncio.to_thread(_recipient, server.url)
 
 
+async def select_mysql(server: Server, statement: str = "SELECT 1") -> object:
+    return await asyncio.to_thread(_mysql_value, server.url, statement)
+
+
+async def list_brokers(server: Server) -> object:
+    return await asyncio.to_thread(_brokers, server.url)
+
+
+async def retention(server: Server) -> object:
+    return await asyncio.to_thread(_broker_setting, server.url, "log.retention.hours")
+
+
+async def features(server: Server) -> object:
+    return await asyncio.to_thread(_features, server.url)
+
+
+async def insert(server: Server) -> object:
+    return await asyncio.to_thread(_insert, server.url)
+
+
 def _json(url: str) -> object:
     with urlopen(url, timeout=CLIENT_S_MAX) as answer:
         return json.load(answer)["data"]
@@ -121,6 +147,50 @@ def _row(url: str, statement: str) -> object:
     with cassandra_session(url) as session:
         row = session.execute(statement, timeout=CLIENT_S_MAX).one()
         return None if row is None else row[0]
+
+
+def _mysql_value(url: str, statement: str) -> object:
+    with mysql_connection(url) as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+        return None if row is None else row[0]
+
+
+def _brokers(url: str) -> object:
+    admin = AdminClient({**SILENT, "bootstrap.servers": urlsplit(url).netloc})
+    return list(admin.list_topics(timeout=CLIENT_S_MAX).brokers)
+
+
+def _broker_setting(url: str, name: str) -> object:
+    admin = AdminClient({**SILENT, "bootstrap.servers": urlsplit(url).netloc})
+    broker = ConfigResource(ResourceType.BROKER, "1")
+    return admin.describe_configs([broker])[broker].result(CLIENT_S_MAX)[name].value
+
+
+def _features(url: str) -> object:
+    """What it offers, after a login; that it let nobody in, if it did."""
+    place = urlsplit(url)
+    with ftplib.FTP(timeout=CLIENT_S_MAX) as client:
+        client.connect(place.hostname or "", place.port or 0)
+        try:
+            client.login(place.username or "", place.password or "")
+        except ftplib.Error as error:
+            return str(error)[:3]
+        return client.sendcmd("FEAT")
+
+
+def _insert(url: str) -> object:
+    """How many rows there are after an insert; that it was refused, if it was."""
+    place = urlsplit(url)
+    client = clickhouse_connect.get_client(host=place.hostname, port=place.port or 0, compress=False)
+    try:
+        client.command("CREATE TABLE IF NOT EXISTS walked (number UInt32) ENGINE = MergeTree ORDER BY number")
+        client.insert("walked", [[1], [2]], column_names=["number"])
+        return client.query("SELECT count() FROM walked").result_rows
+    except DatabaseError as error:
+        return "refused" if "TOO_MANY_PARTS" in str(error) else str(error)
+    finally:
+        client.close()
 
 
 def _recipient(url: str) -> int:
@@ -140,6 +210,11 @@ REQUESTS: dict[str, Ask] = {
     "s3": put,
     "prometheus": query,
     "smtp": recipient,
+    "mariadb": select_mysql,
+    "kafka": list_brokers,
+    "ftp": features,
+    "vsftpd": features,
+    "clickhouse": insert,
 }
 MAX_CONNECTIONS = Setting({"max_connections": "23"}, "23", lambda server: select(server, "SHOW max_connections"))
 SETTINGS = {
@@ -155,4 +230,11 @@ SETTINGS = {
     "s3": Setting({"read_only": "true"}, "refused", put),
     "prometheus": Setting({"query.timeout": "17s"}, "17s", query_timeout),
     "smtp": Setting({"refuse": "^ops@"}, 550, recipient),
+    "mariadb": Setting(
+        {"max-connections": "23"}, 23, lambda server: select_mysql(server, "SELECT @@global.max_connections")
+    ),
+    "kafka": Setting({"log.retention.hours": "17"}, "17", retention),
+    "ftp": Setting({"tls": "yes"}, "550", features),
+    "vsftpd": Setting({"tls": "yes"}, "530", features),
+    "clickhouse": Setting({"refuse_blocks": "1"}, "refused", insert),
 }

@@ -168,30 +168,32 @@ def takes(session: Session, number: int) -> bool:
     return bool(row.applied or row.holder == "ours")
 
 
-def test_a_cluster_goes_on_without_a_node_and_takes_it_back() -> None:
-    with CassandraCluster(proxied=True) as cluster, cluster.keyspace() as url:
+def test_a_cluster_goes_on_without_a_node_and_takes_it_back(
+    cassandra_cluster: CassandraCluster, cluster_keyspace: str
+) -> None:
+    cluster = cassandra_cluster
+    for node in cluster.nodes:
+        node.execute(FROM_ALL, Consistency.ALL)
+    entrance = cluster.proxies[0].url.replace("?", f"{urlsplit(cluster_keyspace).path}?")
+    with cassandra_session(entrance) as session:
+        known = {host.endpoint.address for host in session.cluster.metadata.all_hosts()}
+        assert known == {proxy.host for proxy in cluster.proxies}, "it does not walk around them"
+        session.execute(TABLE)
+        assert session.execute(TAKE, (0, "all")).one().applied
+
+        cluster.nodes[2].kill()
+        for number in range(1, ROWS):
+            until(lambda number=number: takes(session, number), f"two of three decide on {number}", SEEN_S_MAX)
+        cluster.nodes[1].pause()
+        with pytest.raises((OperationTimedOut, NoHostAvailable)):
+            session.execute(TAKE, (ROWS, "one is no majority"), timeout=IMPATIENT_S)
+        cluster.nodes[1].resume()
+
+        cluster.start()
         for node in cluster.nodes:
             node.execute(FROM_ALL, Consistency.ALL)
-        entrance = cluster.proxies[0].url.replace("?", f"{urlsplit(url).path}?")
-        with cassandra_session(entrance) as session:
-            known = {host.endpoint.address for host in session.cluster.metadata.all_hosts()}
-            assert known == {proxy.host for proxy in cluster.proxies}, "it does not walk around them"
-            session.execute(TABLE)
-            assert session.execute(TAKE, (0, "all")).one().applied
-
-            cluster.nodes[2].kill()
-            for number in range(1, ROWS):
-                until(lambda number=number: takes(session, number), f"two of three decide on {number}", SEEN_S_MAX)
-            cluster.nodes[1].pause()
-            with pytest.raises((OperationTimedOut, NoHostAvailable)):
-                session.execute(TAKE, (ROWS, "one is no majority"), timeout=IMPATIENT_S)
-            cluster.nodes[1].resume()
-
-            cluster.start()
-            for node in cluster.nodes:
-                node.execute(FROM_ALL, Consistency.ALL)
-            everywhere = SimpleStatement("SELECT number FROM entry", consistency_level=ConsistencyLevel.ALL)
-            until(lambda: is_answered(session, everywhere), "all three answer", SEEN_S_MAX)
-            found = {row.number for row in session.execute(everywhere)}
-            assert found - {ROWS} == set(range(ROWS))
-        assert all(proxy.connections for proxy in cluster.proxies)
+        everywhere = SimpleStatement("SELECT number FROM entry", consistency_level=ConsistencyLevel.ALL)
+        until(lambda: is_answered(session, everywhere), "all three answer", SEEN_S_MAX)
+        found = {row.number for row in session.execute(everywhere)}
+        assert found - {ROWS} == set(range(ROWS))
+    assert all(proxy.connections for proxy in cluster.proxies)

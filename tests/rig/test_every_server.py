@@ -32,10 +32,11 @@ from headrace.testing.rig.server import STOP_S_MAX, Server
 
 READY_S_MAX = 30.0
 # A Java machine of its own, on cores that all the others start on.
-CASSANDRA_READY_S_MAX = 90.0
+JAVA_READY_S_MAX = 90.0
+JAVA = ("cassandra", "kafka")
 SILENCE_S = 0.4
 ORPHAN_S_MAX = 20.0
-MEMORY_MAX = 1_000_000_000
+MEMORY_MAX = 2_000_000_000
 PYTEST_S_MAX = 120
 
 
@@ -104,7 +105,7 @@ def test_every_server_of_the_catalogue_is_walked_through() -> None:
 async def test_a_server_is_started_frozen_killed_and_stopped(name: str, each: dict[str, Started]) -> None:
     server, ready_s = each[name].server, each[name].ready_s
     url, port, home, members = server.url, server.port, server.home, members_of(server)
-    assert 0 < ready_s < (CASSANDRA_READY_S_MAX if name == "cassandra" else READY_S_MAX), f"ready after {ready_s:.1f} s"
+    assert 0 < ready_s < (JAVA_READY_S_MAX if name in JAVA else READY_S_MAX), f"ready after {ready_s:.1f} s"
     await answers(server, "though the thread that started it has ended")
     with pytest.raises(CallerError, match="runs already"):
         server.start()
@@ -137,9 +138,9 @@ async def test_a_server_is_started_frozen_killed_and_stopped(name: str, each: di
         """Its port is free."""
 
 
-def test_all_together_use_less_than_a_gigabyte(each: dict[str, Started]) -> None:
-    used = {name: one.memory // 1_000_000 for name, one in each.items()}
-    assert all(2 <= megabytes <= 500 for megabytes in used.values()), used
+def test_all_together_use_less_than_two_gigabytes(each: dict[str, Started]) -> None:
+    used = {name: one.memory / 1_000_000 for name, one in each.items()}
+    assert all(0.3 < megabytes < 500 for megabytes in used.values()), used
     assert sum(used.values()) * 1_000_000 < MEMORY_MAX, used
 
 
@@ -242,7 +243,8 @@ def test_a_server_that_died_by_itself_is_started_again_without_the_rest_of_it() 
 
 
 TALKING = """
-    import pathlib, time
+    import pathlib
+    from waiting import until
     from headrace.testing.rig.postgres import PostgresServer
     from headrace.testing.rig.redis import RedisServer
 
@@ -252,10 +254,7 @@ TALKING = """
             redis.call("SET", "whose", here.name)
             postgres.query(f"CREATE TABLE {{here.name}} ()")
             here.touch()
-            until = time.monotonic() + 60
-            while not there.exists():
-                assert time.monotonic() < until
-                time.sleep(0.01)
+            until(there.exists, "the other run is here too", 60)
             assert redis.call("GET", "whose") == here.name
             assert postgres.query("SELECT relname FROM pg_stat_user_tables") == [(here.name,)]
 """
@@ -264,11 +263,19 @@ TALKING = """
 def test_two_test_runs_side_by_side_do_not_meet(tmp_path: Path) -> None:
     runs = []
     for here, there in (("one", "two"), ("two", "one")):
-        path = tmp_path / f"test_{here}_run.py"
-        path.write_text(textwrap.dedent(TALKING.format(here=str(tmp_path / here), there=str(tmp_path / there))))
-        command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), str(path)]
+        file = tmp_path / f"test_{here}_run.py"
+        file.write_text(textwrap.dedent(TALKING.format(here=str(tmp_path / here), there=str(tmp_path / there))))
+        command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), str(file)]
+        path = {"PYTHONPATH": str(Path(__file__).parents[1])}
         runs.append(
-            subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                env=os.environ | path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
         )
     try:
         told = [run.communicate(timeout=PYTEST_S_MAX)[0] for run in runs]

@@ -30,7 +30,7 @@ GET = """
 import os, sys
 from pathlib import Path
 from headrace.core.errors import HeadraceError
-from headrace.testing.rig.needs import DebianPackage, GoFile, GoProgram, WheelFile
+from headrace.testing.rig.needs import BareWheel, DebianPackage, GoFile, GoProgram, PythonWheel, WheelFile
 from headrace.testing.rig.installation import get
 if os.environ.get("AS") and os.geteuid() == 0:
     os.setgroups([])
@@ -158,15 +158,27 @@ def test_a_file_of_a_module_is_kept_only_if_the_checksum_is_right(cache: Path, c
     assert get(cache, f"[{words(checksum)}]") == "0\n"
 
 
-def test_a_file_of_a_wheel_is_kept_only_if_the_checksum_is_right(cache: Path) -> None:
-    wheel = cache.parent / "words-1.0.0-py3-none-any.whl"
+def write_wheel(folder: Path, name: str, wants: str = "") -> Path:
+    wheel, told = folder / f"{name}-1.0.0-py3-none-any.whl", f"{name}-1.0.0.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("words/words.txt", "in the beginning\n")
-        archive.writestr("words-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: words\nVersion: 1.0.0\n")
-        archive.writestr(
-            "words-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("words-1.0.0.dist-info/RECORD", "")
+        archive.writestr(f"{name}/words.txt", "in the beginning\n")
+        archive.writestr(f"{told}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n{wants}")
+        archive.writestr(f"{told}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{told}/RECORD", "")
+    return wheel
+
+
+def test_a_bare_wheel_is_installed_without_what_it_asks_for(cache: Path) -> None:
+    write_wheel(cache.parent, "bare", "Requires-Dist: nowhere-to-be-found\n")
+    site = cache / "site"
+    pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(cache.parent), "PIP_TARGET": str(site), "PYTHONPATH": str(site)}
+    assert "nowhere-to-be-found" in get(cache, "[PythonWheel('bare', '1.0', 'bare')]", **pip)
+    assert get(cache, "[BareWheel('bare', '1.0', 'bare')]", **pip).endswith("\n1\n")
+    assert (site / "bare" / "words.txt").exists()
+
+
+def test_a_file_of_a_wheel_is_kept_only_if_the_checksum_is_right(cache: Path) -> None:
+    wheel = write_wheel(cache.parent, "words")
     pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(cache.parent)}
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
     need = "[WheelFile('words', '1.0.0', 'words==1.0.0', 'words/words.txt', {!r})]"
@@ -248,10 +260,11 @@ def test_the_java_of_the_package_is_found_whatever_java_is_first() -> None:
 def test_programs_are_pinned_with_checksums_and_shipped(tmp_path: Path) -> None:
     needs = [need for name in SERVERS for need in needs_of(name)]
     closures = [need for need in needs if isinstance(need, MavenClosure)]
-    assert [need.name for need in closures] == ["cassandra"]
+    roots = {"cassandra": "org.apache.cassandra:cassandra-all", "kafka": "org.apache.kafka:kafka_2.13"}
+    assert [need.name for need in closures] == list(roots)
     for closure in closures:
         pinned = {jar.coordinates: jar.checksum for jar in closure.jars()}
-        assert f"org.apache.cassandra:cassandra-all:{closure.version}" in pinned
+        assert f"{roots[closure.name]}:{closure.version}" in pinned
         assert [jar for jar, checksum in pinned.items() if len(checksum) != 64] == []
     programs = [need for need in needs if isinstance(need, GoProgram)]
     assert [need.name for need in programs] == ["versitygw"]
@@ -263,4 +276,5 @@ def test_programs_are_pinned_with_checksums_and_shipped(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     shipped = set(zipfile.ZipFile(wheel).namelist())
     assert {f"headrace/testing/rig/go/{name}" for name in ("versitygw/go.mod", "versitygw/go.sum")} <= shipped
-    assert {"headrace/testing/rig/go/toolchain.txt", "headrace/testing/rig/jars/cassandra.txt"} <= shipped
+    assert {f"headrace/testing/rig/jars/{name}.txt" for name in roots} <= shipped
+    assert "headrace/testing/rig/go/toolchain.txt" in shipped

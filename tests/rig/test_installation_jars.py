@@ -16,6 +16,8 @@ from headrace.testing.rig.needs import MavenClosure
 
 S_MAX = 300.0
 RIGHT, OTHER = b"the jar that was pinned", b"another jar under its name"
+# mvn lives for seconds: what a better compiler and collector would give is not earned back.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 GET = """
 import sys
 from functools import partial
@@ -49,7 +51,8 @@ class JarRuns:
 
     def start(self) -> subprocess.Popen[str]:
         # The repository stays over the runs of a test, so that the plugin is fetched once.
-        named = {"HEADRACE_CACHE": str(self.cache), "MAVEN_OPTS": f"-Dmaven.repo.local={self._repository}"}
+        options = f"-Dmaven.repo.local={self._repository} {BRIEF}"
+        named = {"HEADRACE_CACHE": str(self.cache), "MAVEN_OPTS": options}
         line = [sys.executable, "-c", GET, str(self._pins)]
         return subprocess.Popen(
             line, env={**os.environ, **named}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

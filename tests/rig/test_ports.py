@@ -18,16 +18,16 @@ from headrace.testing.rig import ports
 
 ports.LOWEST, ports.TRIES = int(sys.argv[1]), 2
 ports._highest = lambda: ports.LOWEST + 2
-print(ports.reserve())
+print(ports.reserve_port())
 """
 
 
 @pytest.fixture
 def neighbours() -> Iterator[tuple[int, int]]:
     """Two ports side by side that this run holds."""
-    held = [ports.reserve()]
+    held = [ports.reserve_port()]
     while held[-1] - 1 not in held and held[-1] + 1 not in held:
-        held.append(ports.reserve())
+        held.append(ports.reserve_port())
     upper = held[-1] if held[-1] - 1 in held else held[-1] + 1
     yield upper - 1, upper
     for port in held:
@@ -54,7 +54,14 @@ def test_a_proxy_at_the_port_of_its_server_does_not_give_it_away(neighbours: tup
 
 
 def test_two_of_one_run_differ() -> None:
-    held = [ports.reserve() for _ in range(100)]
+    held = [ports.reserve_port() for _ in range(100)]
     for port in held:
         ports.give_back(port)
     assert len(set(held)) == len(held)
+
+
+def test_ports_side_by_side_are_all_held() -> None:
+    first = ports.reserve_port(side_by_side=4)
+    assert all("no free port" in picked_by_another_run(first + number).stderr for number in (0, 2))
+    for port in range(first, first + 4):
+        ports.give_back(port)

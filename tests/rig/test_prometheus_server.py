@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from urllib.request import urlopen
 
 import pytest
 
 from headrace.core.errors import CallerError, OperatorError
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 from headrace.testing.rig.prometheus import PrometheusServer
 
 SAMPLE_S_MAX = 20.0
 
 
-class Metrics(BaseHTTPRequestHandler):
+def scraped() -> HttpReceiver:
     """A program that counts how often it was scraped."""
+    numbers = count(1)
 
-    def do_GET(self) -> None:
-        counter = self.server
-        assert isinstance(counter, Scraped)
-        counter.scrapes += 1
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.end_headers()
-        self.wfile.write(f'scrapes_total{{stage="read"}} {counter.scrapes}\n'.encode())
+    def answer(_: HttpRequest) -> HttpAnswer:
+        text = f'scrapes_total{{stage="read"}} {next(numbers)}\n'
+        return HttpAnswer(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4"})
 
-    def log_message(self, *_: object) -> None:
-        """Nothing: the test's output is for the test."""
-
-
-class Scraped(ThreadingHTTPServer):
-    scrapes = 0
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
-
-
-@contextmanager
-def scraped() -> Iterator[Scraped]:
-    with Scraped(("127.0.0.1", 0), Metrics) as program:
-        thread = threading.Thread(target=program.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield program
-        finally:
-            program.shutdown()
-            thread.join()
+    return HttpReceiver(answer)
 
 
 def test_targets_are_scraped_and_asked_about_before_and_after_a_kill() -> None:

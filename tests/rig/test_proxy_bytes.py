@@ -50,6 +50,15 @@ class TestNothingWrong:
         server.sendall(b"220 welcome")
         assert take(client, 11) == b"220 welcome"
 
+    def test_no_piece_waits_until_the_one_before_is_acknowledged(self, ends: Ends) -> None:
+        ends.pair()
+        until(lambda: all(line.connected for line in ends.proxy._link.lines), "both sides are there")
+        (line,) = ends.proxy._link.lines
+        for side in (line._client, line._server):
+            assert side._transport is not None
+            socket_of = side._transport.get_extra_info("socket")
+            assert socket_of.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
     def test_a_half_close_is_passed_on_and_the_other_way_stays_open(self, ends: Ends) -> None:
         client, server = ends.pair()
         client.sendall(b"all I have")

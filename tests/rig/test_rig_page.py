@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, blocks
 
+from headrace.commands import environment_without
 from headrace.testing.rig import places
 from headrace.testing.rig.catalogue import SERVERS
 from headrace.testing.rig.kept import ACTIONS
@@ -25,7 +26,7 @@ PAGE_S_MAX = 180
 def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The variables of a reader's shell, whose rig is nobody else's; it is down afterwards."""
     programs = Path(sys.executable).parent
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "PYTEST_"))}
+    variables = environment_without("HEADRACE_", "PYTEST_")
     variables |= {"PATH": f"{programs}:{os.environ['PATH']}", "HEADRACE_RIG": f"page-{os.getpid()}"}
     yield variables
     subprocess.run(["headrace", "rig", "down"], env=variables, capture_output=True, check=True)

@@ -1,5 +1,5 @@
-"""What headrace proves itself with, shipped so that others can prove theirs: contracts, a simulator, and the rig's
-servers for an application's `up --rig`.
+"""What headrace proves itself with, shipped so that others can prove theirs: contracts, a simulator, services
+in processes to be killed, and the rig's servers for an application's `up --rig`.
 
 Names are loaded when they are first used; those of the rig need `headrace[rig]`.
 """
@@ -10,18 +10,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.testing.http_receiver import HttpAnswer as HttpAnswer
+    from headrace.testing.http_receiver import HttpReceiver as HttpReceiver
+    from headrace.testing.http_receiver import HttpRequest as HttpRequest
     from headrace.testing.rig import new_server as new_server
     from headrace.testing.rig.cassandra import CassandraServer as CassandraServer
     from headrace.testing.rig.cassandra_cluster import CassandraCluster as CassandraCluster
+    from headrace.testing.rig.catalogue import tool_path as tool_path
     from headrace.testing.rig.installation import obtain as obtain
+    from headrace.testing.rig.ports import reserve_port as reserve_port
     from headrace.testing.rig.prometheus import PrometheusServer as PrometheusServer
+    from headrace.testing.rig.proxy import Proxy as Proxy
+    from headrace.testing.service_process import ServiceProcess as ServiceProcess
 
 _HOMES = {
     "new_server": "rig",
     "obtain": "rig.installation",
+    "reserve_port": "rig.ports",
     "CassandraServer": "rig.cassandra",
     "CassandraCluster": "rig.cassandra_cluster",
     "PrometheusServer": "rig.prometheus",
+    "Proxy": "rig.proxy",
+    "tool_path": "rig.catalogue",
+    "ServiceProcess": "service_process",
+    "HttpReceiver": "http_receiver",
+    "HttpRequest": "http_receiver",
+    "HttpAnswer": "http_receiver",
 }
 
 __all__ = list(_HOMES)

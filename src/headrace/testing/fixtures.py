@@ -9,7 +9,7 @@ that fails shows the log of every server it used. No server that nobody asks for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -20,10 +20,16 @@ import pytest
 from headrace.core.errors import HeadraceError
 from headrace.testing.rig import places
 from headrace.testing.rig.catalogue import server_class
+from headrace.testing.rig.children import FROZEN, state_of
 from headrace.testing.rig.server import Server
 
 if TYPE_CHECKING:
     from headrace.testing.rig.cassandra import CassandraServer
+    from headrace.testing.rig.cassandra_cluster import CassandraCluster
+    from headrace.testing.rig.clickhouse import ClickHouseServer
+    from headrace.testing.rig.ftp import FtpServer
+    from headrace.testing.rig.kafka import KafkaServer
+    from headrace.testing.rig.mariadb import MariaServer
     from headrace.testing.rig.postgres import PostgresServer
     from headrace.testing.rig.prometheus import PrometheusServer
     from headrace.testing.rig.proxy import Proxy
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.testing.rig.redis import RedisServer
     from headrace.testing.rig.s3 import Bucket, S3Server
     from headrace.testing.rig.smtp import SmtpServer
+    from headrace.testing.rig.vsftpd import VsftpdServer
 
 LOG_LINES = 40
 REDIS_DATABASE = 1
@@ -54,6 +61,13 @@ class SharedServers:
             pytest.fail(f"{error}\n{error.hint}", pytrace=False)
         return self._servers[fixture]
 
+    def adopt(self, fixture: str, servers: Sequence[Server]) -> None:
+        """Put right between tests what a fixture has started itself, and removes itself."""
+        self._servers |= {f"{fixture}.{number}": server for number, server in enumerate(servers, 1)}
+
+    def let_go(self, fixture: str) -> None:
+        self._servers = {name: server for name, server in self._servers.items() if _fixture(name) != fixture}
+
     def lend(self, server: Server) -> None:
         """To the test that runs: from now on it runs and answers, and its log is part of a failure."""
         self._lent.append(server)
@@ -64,7 +78,9 @@ class SharedServers:
 
     def used_by(self, item: pytest.Item) -> dict[str, Server]:
         wanted = getattr(item, "fixturenames", ())
-        return {name: server for name, server in self._servers.items() if name in wanted or server in self._lent}
+        return {
+            name: server for name, server in self._servers.items() if _fixture(name) in wanted or server in self._lent
+        }
 
     def new_proxy(self, url: str) -> Proxy:
         """A proxy before the server of this URL, standing where that server wants it if it is one of ours."""
@@ -77,7 +93,7 @@ class SharedServers:
     def put_right(self) -> None:
         """Those that are down or frozen; nobody waits for the others."""
         for server in self._servers.values():
-            if not server.running or _is_frozen(server.pid):
+            if not server.running or state_of(server.pid) == FROZEN:
                 put_right(server)
 
     def keep_logs(self) -> None:
@@ -91,17 +107,18 @@ class SharedServers:
         self._servers.clear()
 
 
+def _fixture(name: str) -> str:
+    """Servers of one fixture are numbered."""
+    return name.partition(".")[0]
+
+
 def put_right(server: Server) -> None:
     """Make a server run and answer again, whatever a test has done to it."""
     if not server.running:
         server.start()
-    elif _is_frozen(server.pid):
+    elif state_of(server.pid) == FROZEN:
         server.resume()
     server.wait_ready()
-
-
-def _is_frozen(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 SHARED = pytest.StashKey[SharedServers]()
@@ -177,6 +194,17 @@ def cassandra_server(shared_servers: SharedServers) -> CassandraServer:
 
 
 @pytest.fixture(scope="session")
+def cassandra_cluster(shared_servers: SharedServers) -> Iterator[CassandraCluster]:
+    """Three nodes of Cassandra 5, each behind a proxy at the address that it tells drivers."""
+    from headrace.testing.rig.cassandra_cluster import CassandraCluster
+
+    with CassandraCluster(proxied=True) as cluster:
+        shared_servers.adopt("cassandra_cluster", cluster.nodes)
+        yield cluster
+        shared_servers.let_go("cassandra_cluster")
+
+
+@pytest.fixture(scope="session")
 def s3_server(shared_servers: SharedServers) -> S3Server:
     return cast("S3Server", shared_servers.start("s3_server", "s3"))
 
@@ -189,6 +217,35 @@ def prometheus_server(shared_servers: SharedServers) -> PrometheusServer:
 @pytest.fixture(scope="session")
 def smtp_server(shared_servers: SharedServers) -> SmtpServer:
     return cast("SmtpServer", shared_servers.start("smtp_server", "smtp"))
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(shared_servers: SharedServers) -> MariaServer:
+    """MariaDB 10.11 with durable settings."""
+    return cast("MariaServer", shared_servers.start("mariadb_server", "mariadb"))
+
+
+@pytest.fixture(scope="session")
+def kafka_server(shared_servers: SharedServers) -> KafkaServer:
+    """One broker of Kafka 4, its own controller."""
+    return cast("KafkaServer", shared_servers.start("kafka_server", "kafka"))
+
+
+@pytest.fixture(scope="session")
+def ftp_server(shared_servers: SharedServers) -> FtpServer:
+    return cast("FtpServer", shared_servers.start("ftp_server", "ftp"))
+
+
+@pytest.fixture(scope="session")
+def vsftpd_server(shared_servers: SharedServers) -> VsftpdServer:
+    """vsftpd; needs root."""
+    return cast("VsftpdServer", shared_servers.start("vsftpd_server", "vsftpd"))
+
+
+@pytest.fixture(scope="session")
+def clickhouse_server(shared_servers: SharedServers) -> ClickHouseServer:
+    """chDB behind ClickHouse's HTTP interface."""
+    return cast("ClickHouseServer", shared_servers.start("clickhouse_server", "clickhouse"))
 
 
 @pytest.fixture
@@ -227,6 +284,28 @@ def cassandra_keyspace(shared_servers: SharedServers, cassandra_server: Cassandr
 
 
 @pytest.fixture
+def whole_cluster(shared_servers: SharedServers, cassandra_cluster: CassandraCluster) -> CassandraCluster:
+    """The three nodes, all there and seen by each other, and their proxies whole."""
+    _mend(shared_servers, cassandra_cluster)
+    cassandra_cluster.wait_ready()
+    return cassandra_cluster
+
+
+def _mend(shared_servers: SharedServers, cluster: CassandraCluster) -> None:
+    for node, proxy in zip(cluster.nodes, cluster.proxies, strict=True):
+        proxy.heal()
+        shared_servers.lend(node)
+
+
+@pytest.fixture
+def cluster_keyspace(shared_servers: SharedServers, whole_cluster: CassandraCluster) -> Iterator[str]:
+    """The URL of a fresh keyspace on three nodes, reached through their proxies; dropped afterwards."""
+    with whole_cluster.keyspace() as url:
+        yield whole_cluster.proxied(url)
+        _mend(shared_servers, whole_cluster)
+
+
+@pytest.fixture
 def s3_bucket(shared_servers: SharedServers, s3_server: S3Server) -> Iterator[Bucket]:
     """A fresh bucket: its endpoint, name, keys and URL; deleted afterwards with all that is in it."""
     shared_servers.lend(s3_server)
@@ -241,6 +320,50 @@ def smtp_inbox(shared_servers: SharedServers, smtp_server: SmtpServer) -> SmtpSe
     shared_servers.lend(smtp_server)
     smtp_server.empty()
     return smtp_server
+
+
+@pytest.fixture
+def mariadb_database(shared_servers: SharedServers, mariadb_server: MariaServer) -> Iterator[str]:
+    """The URL of a fresh database, `mysql://USER:PASSWORD@HOST:PORT/NAME`; dropped afterwards."""
+    shared_servers.lend(mariadb_server)
+    with mariadb_server.database() as url:
+        yield url
+        put_right(mariadb_server)
+
+
+@pytest.fixture
+def kafka_topic(shared_servers: SharedServers, kafka_server: KafkaServer) -> Iterator[str]:
+    """The URL of a fresh topic of one partition, `kafka://HOST:PORT/TOPIC`; deleted afterwards."""
+    shared_servers.lend(kafka_server)
+    with kafka_server.topic() as url:
+        yield url
+        put_right(kafka_server)
+
+
+@pytest.fixture
+def ftp_site(shared_servers: SharedServers, ftp_server: FtpServer) -> FtpServer:
+    """The FTP server without any files."""
+    shared_servers.lend(ftp_server)
+    ftp_server.empty()
+    return ftp_server
+
+
+@pytest.fixture
+def vsftpd_site(shared_servers: SharedServers, vsftpd_server: VsftpdServer) -> VsftpdServer:
+    """vsftpd without any files."""
+    shared_servers.lend(vsftpd_server)
+    vsftpd_server.empty()
+    return vsftpd_server
+
+
+@pytest.fixture
+def clickhouse_database(shared_servers: SharedServers, clickhouse_server: ClickHouseServer) -> Iterator[str]:
+    """The URL of a fresh database, `http://HOST:PORT/NAME`; dropped afterwards."""
+    shared_servers.lend(clickhouse_server)
+    clickhouse_server.refuse_blocks(0)
+    with clickhouse_server.database() as url:
+        yield url
+        put_right(clickhouse_server)
 
 
 @pytest.fixture

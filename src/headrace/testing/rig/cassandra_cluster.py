@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Self
+from urllib.parse import urlsplit
 
 from headrace.core.errors import OperatorError
 from headrace.testing.rig import ports
@@ -23,13 +24,14 @@ from headrace.testing.rig.proxy import Proxy
 COUNT = 3
 FROM_ALL = "SELECT keyspace_name FROM system_distributed.view_build_status WHERE keyspace_name = '' AND view_name = ''"
 RING = 2**64
+KNOWN_S_MAX = 30.0
 
 
 class CassandraCluster(ServerCluster[CassandraServer]):
     """Settings are those of every node."""
 
     def __init__(self, settings: Mapping[str, str] | None = None, proxied: bool = False) -> None:
-        self._ports = (ports.reserve(), ports.reserve())
+        self._ports = (ports.reserve_port(), ports.reserve_port())
         addresses = [f"127.0.0.{number}" for number in range(1, COUNT + 1)]
         self.nodes = [
             CassandraServer(
@@ -69,9 +71,17 @@ class CassandraCluster(ServerCluster[CassandraServer]):
     @contextmanager
     def keyspace(self, replicas: int = COUNT) -> Iterator[str]:
         """The URL of a fresh keyspace on all nodes, dropped at the end."""
-        node = next(node for node in self.nodes if node.running)
-        with node.keyspace(replicas) as url:
+        running = [node for node in self.nodes if node.running]
+        with running[0].keyspace(replicas) as url:
+            for node in running[1:]:
+                _wait_for_keyspace(node, urlsplit(url).path[1:])
             yield url
+
+    def proxied(self, url: str) -> str:
+        """The same keyspace, reached through the proxies of all nodes."""
+        direct = urlsplit(url)
+        hosts = ",".join(proxy.host for proxy in self.proxies)
+        return direct._replace(netloc=f"{hosts}:{direct.port}").geturl()
 
     def remove(self) -> None:
         for proxy in self.proxies:
@@ -79,6 +89,18 @@ class CassandraCluster(ServerCluster[CassandraServer]):
         super().remove()
         for port in self._ports:
             ports.give_back(port)
+
+
+def _wait_for_keyspace(node: CassandraServer, name: str) -> None:
+    """A node hears of a keyspace that another has made, some time later."""
+    deadline = time.monotonic() + KNOWN_S_MAX
+    while True:
+        try:
+            return node.execute(f"USE {name}")
+        except (StatementRefused, ConnectionError):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _seen_by(node: CassandraServer) -> int | None:

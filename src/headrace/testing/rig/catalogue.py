@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 from headrace.core.errors import NotFound
 from headrace.testing.rig.needs import DebianPackage, GoFile, Need, WheelFile
@@ -17,9 +18,15 @@ SERVERS = {
     "s3": "s3:S3Server",
     "prometheus": "prometheus:PrometheusServer",
     "smtp": "smtp:SmtpServer",
+    "mariadb": "mariadb:MariaServer",
+    "kafka": "kafka:KafkaServer",
+    "ftp": "ftp:FtpServer",
+    "vsftpd": "vsftpd:VsftpdServer",
+    "clickhouse": "clickhouse:ClickHouseServer",
 }
 TOOLS: dict[str, Need] = {
     "chromium": DebianPackage("chromium", "", "chromium"),
+    "node": DebianPackage("nodejs", "", "node"),
     "strace": DebianPackage("strace", "6.1", "strace"),
     "libfaketime": DebianPackage("libfaketime", "0.9.10", "/usr/lib/*/faketime/libfaketime.so.1"),
     # Looks for what keeps people out of a page. The wheel is for another browser's driver; of it we need one file.
@@ -56,3 +63,10 @@ def needs_of(name: str) -> tuple[Need, ...]:
     if name not in SERVERS:
         raise NotFound(f"the rig has no {name!r}", f"it has: {', '.join((*SERVERS, *TOOLS))}")
     return server_class(name).needs
+
+
+def tool_path(name: str) -> Path:
+    """Where a tool is; an error that says how to get it if it is not here."""
+    if name not in TOOLS:
+        raise NotFound(f"the rig has no tool {name!r}", f"it has: {', '.join(TOOLS)}")
+    return TOOLS[name].path()

@@ -26,6 +26,8 @@ from headrace.core.errors import OperatorError
 IF_NOT_ORPHANED = ("/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
 LOOK = "`headrace rig doctor` looks for what is wrong with the machine"
 GONE_S_MAX = 30.0
+FROZEN = "T"
+FROZEN_S_MAX = 2.0
 RUN_S_MAX = 120.0
 
 
@@ -106,6 +108,10 @@ def freeze(pid: int) -> list[int]:
     while fresh := [each for each in family(pid) if each not in frozen]:
         signal_all(fresh, signal.SIGSTOP)
         frozen += fresh
+    # The signal is on its way, and a thread on the other core may still answer.
+    deadline = time.monotonic() + FROZEN_S_MAX
+    while any(state_of(each) not in (FROZEN, "Z", "X", "") for each in frozen) and time.monotonic() < deadline:
+        time.sleep(0.001)
     return frozen
 
 
@@ -125,13 +131,22 @@ def await_gone(pids: Iterable[int]) -> None:
         time.sleep(0.005)
 
 
+def state_of(pid: int) -> str:
+    """The state of a process, as `ps` writes it: `FROZEN` by a signal, `S` while it sleeps. Nothing if it is gone."""
+    return _stat(pid)[0]
+
+
 def started_at(pid: int) -> int | None:
     """When a running process was started, in clock ticks since boot: with the pid, its identity. None if it is gone."""
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if state in ("Z", "X") else int(fields[18])
+    state, *fields = _stat(pid)
+    return None if state in ("Z", "X", "") else int(fields[18])
+
+
+def _stat(pid: int) -> list[str]:
+    # The name of the program, in parentheses, may have anything in it.
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [""]
 
 
 def identities(pids: Iterable[int]) -> dict[int, int]:

@@ -19,7 +19,15 @@ from headrace.core.errors import HeadraceError, OperatorError
 from headrace.testing.rig import children, golang, maven, packages, wheel_files
 from headrace.testing.rig.catalogue import SERVERS, TOOLS, needs_of
 from headrace.testing.rig.children import Launch
-from headrace.testing.rig.needs import CachedFile, DebianPackage, MavenClosure, Need, PythonWheel, WheelFile
+from headrace.testing.rig.needs import (
+    BareWheel,
+    CachedFile,
+    DebianPackage,
+    MavenClosure,
+    Need,
+    PythonWheel,
+    WheelFile,
+)
 from headrace.testing.rig.turns import Tell
 
 STILL_S = 30.0
@@ -59,7 +67,8 @@ def _work(missing: Sequence[Need], tell: Tell) -> dict[str, Callable[[], None]]:
     files = [need for need in missing if isinstance(need, WheelFile)]
     closures = [need for need in missing if isinstance(need, MavenClosure)]
     made = [need for need in missing if isinstance(need, CachedFile) and not isinstance(need, WheelFile | MavenClosure)]
-    wheels = [need for need in missing if isinstance(need, PythonWheel)]
+    bare = [need for need in missing if isinstance(need, BareWheel)]
+    wheels = [need for need in missing if isinstance(need, PythonWheel) and need not in bare]
     work: dict[str, Callable[[], None]] = {}
     if debian:
         work["apt-get"] = lambda: packages.install(debian, tell)
@@ -69,8 +78,8 @@ def _work(missing: Sequence[Need], tell: Tell) -> dict[str, Callable[[], None]]:
         work["mvn"] = lambda: maven.fetch(closures, tell)
     if files:
         work["pip download"] = lambda: wheel_files.fetch(files, tell)
-    if wheels:
-        work["pip"] = lambda: _install_wheels(wheels, tell)
+    if wheels or bare:
+        work["pip"] = lambda: _install_all_wheels(wheels, bare, tell)
     return work
 
 
@@ -100,10 +109,18 @@ def _together(errors: Sequence[HeadraceError]) -> HeadraceError:
     return OperatorError("\n".join(str(error) for error in errors), "; ".join(error.hint for error in errors))
 
 
-def _install_wheels(wheels: Sequence[PythonWheel], tell: Tell) -> None:
+def _install_all_wheels(wheels: Sequence[PythonWheel], bare: Sequence[BareWheel], tell: Tell) -> None:
+    """One after the other: two pips in one environment would meet."""
+    if wheels:
+        _install_wheels(wheels, (), tell)
+    if bare:
+        _install_wheels(bare, ("--no-deps",), tell)
+
+
+def _install_wheels(wheels: Sequence[PythonWheel], options: Sequence[str], tell: Tell) -> None:
     since, wanted = time.monotonic(), [need.requirement for need in wheels]
     tell(f"pip: installing {', '.join(wanted)}")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options, *wanted]
     try:
         children.run(Launch(command, os.environ, Path.cwd(), death=SIGTERM), WHEELS_S_MAX)
     except OperatorError as error:

@@ -195,5 +195,6 @@ class Kept:
 
 
 def _version(name: str) -> str:
-    """The version of the part that gives the server its name, as it is on this machine."""
-    return examine([name])[0].version
+    """The version of the part that gives the server its name, as it is here, and what its users must know."""
+    version, remark = examine([name])[0].version, server_class(name).remark
+    return f"{version} ({remark})" if remark else version

@@ -108,9 +108,9 @@ class DebianPackage(Need):
         named = re.search(r"-(\d+(\.\d+)*)/", str(place))
         if named and "*" in self.program:
             return named[1]
-        if _is_program(place) and ".so" not in place.suffixes:
-            return _told(place, place.stat().st_mtime_ns)
-        return _printed(("dpkg-query", "-W", "-f", "${Version}", self.name)).rpartition(":")[2]
+        told = _told(place, place.stat().st_mtime_ns) if _is_program(place) and ".so" not in place.suffixes else ""
+        # A library says nothing, nor do some programs; the package knows.
+        return told or _printed(("dpkg-query", "-W", "-f", "${Version}", self.name)).rpartition(":")[2]
 
     def command(self) -> str:
         return install_line([self.name])
@@ -142,6 +142,14 @@ class PythonWheel(Need):
         if not self.version:
             return self.name
         return f"{self.name}>={self.version},<{numbers(self.version)[0] + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class BareWheel(PythonWheel):
+    """A wheel that is installed without what it asks for, because we need nothing of that."""
+
+    def command(self) -> str:
+        return f"pip install --no-deps '{self.requirement}'"
 
 
 @dataclass(frozen=True, slots=True)

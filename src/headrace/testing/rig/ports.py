@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import sys
 from pathlib import Path
 
 LOWEST = 20_000
@@ -18,16 +19,15 @@ _chance = secrets.SystemRandom()
 _held: dict[int, socket.socket] = {}
 
 
-def reserve() -> int:
-    """A port that nobody uses and that no other rig on this machine will pick."""
-    for port in _chance.sample(range(LOWEST, _highest()), TRIES):
-        holder = _hold(port)
-        if holder is None:
-            continue
-        if _is_free(port):
-            _held[port] = holder
-            return port
-        holder.close()
+def reserve_port(side_by_side: int = 1) -> int:
+    """A port that nobody uses and that no other rig on this machine will pick; the first of so many side by side."""
+    for first in _chance.sample(range(LOWEST, _highest() - side_by_side + 1), TRIES):
+        held = {port: holder for port in range(first, first + side_by_side) if (holder := _hold(port))}
+        if len(held) == side_by_side and all(map(_is_free, held)):
+            _held.update(held)
+            return first
+        for holder in held.values():
+            holder.close()
     raise RuntimeError(f"no free port between {LOWEST} and {_highest()}")
 
 
@@ -40,7 +40,9 @@ def give_back(port: int) -> None:
 def _hold(port: int) -> socket.socket | None:
     holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        holder.bind(f"\0headrace-rig-port-{port}")
+        # Elsewhere there are no such names, and no rig that would pick the same.
+        if sys.platform == "linux":
+            holder.bind(f"\0headrace-rig-port-{port}")
     except OSError:
         holder.close()
         return None

@@ -40,6 +40,8 @@ class Server(ABC):
     """Whom it runs as when we are root; None: as ourselves."""
     polite: ClassVar[signal.Signals] = signal.SIGTERM
     """How it is asked to stop."""
+    remark: ClassVar[str] = ""
+    """What its users must know; shown beside its version."""
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         for need in self.needs:
@@ -166,7 +168,7 @@ class Server(ABC):
 
     def reserve_port(self) -> int:
         """One more port of its own, until `remove`."""
-        port = ports.reserve()
+        port = ports.reserve_port()
         self._ports.append(port)
         return port
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -16,11 +17,16 @@ from headrace.runtime.programs import PARENT_VARIABLE, READY_VARIABLE
 STOP_S_MAX = 15.0
 
 
-class WorkerProcesses:
-    """So many processes of one flow over one store, in one directory. Nobody but the test looks after them."""
+def flow_command(flow: str, hold_s: float = 1.0) -> list[str]:
+    """The command line of a worker process of one flow."""
+    return [sys.executable, "-m", "headrace.cli.child", "--hold-s", str(hold_s), "--", flow]
 
-    def __init__(self, store: str, flow: str, folder: Path, hold_s: float = 1.0) -> None:
-        self._command = [sys.executable, "-m", "headrace.cli.child", "--hold-s", str(hold_s), "--", flow]
+
+class WorkerProcesses:
+    """So many processes of one command over one store, in one directory. Nobody but the test looks after them."""
+
+    def __init__(self, store: str, command: Sequence[str], folder: Path) -> None:
+        self._command = command
         self._environment = {**os.environ, "HEADRACE_STORE": store, PARENT_VARIABLE: str(os.getpid())}
         self._folder = folder
         self._log: IO[bytes] = (folder / "workers.log").open("ab")
@@ -78,8 +84,11 @@ class WorkerProcesses:
             self.children[index] = self._spawn()
         return len(dead)
 
-    def freeze(self, index: int) -> None:
+    async def freeze(self, index: int, seconds: float) -> None:
+        """It stands still for so long, and then goes on as if nothing had happened."""
         os.kill(self.children[index].pid, signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        self.thaw(index)
 
     def thaw(self, index: int) -> None:
         os.kill(self.children[index].pid, signal.SIGCONT)

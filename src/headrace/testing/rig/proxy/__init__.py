@@ -62,7 +62,7 @@ class Proxy:
         self.cuts = 0
         """Connections that were broken on purpose."""
         self._is_reserved = at is None
-        self.host, self.port = at or (HOST, ports.reserve())
+        self.host, self.port = at or (HOST, ports.reserve_port())
         self._entrance = Entrance(self.host, self.port, lambda: ClientSide(self._link))
 
     @property

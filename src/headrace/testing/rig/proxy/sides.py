@@ -45,6 +45,9 @@ class Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        # asyncio does so itself, but not for a socket whose listener was made without naming TCP: then a piece would
+        # wait for the acknowledgement of the one before, up to 40 ms.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
         if not self._deaf:
