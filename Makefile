@@ -24,6 +24,8 @@ torture:
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
 	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q apps/smap tests/rabbitmq
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
+	.venv/bin/headrace scheduler chaos --size full --report build/chaos
+	cp build/chaos/scheduler-chaos.md docs/
 
 bench:
 	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json
@@ -32,3 +34,4 @@ bench:
 	$(PYTHON) bench/silver.py --json
 	$(PYTHON) bench/smap.py --json
 	$(PYTHON) bench/smap_ledger.py --json
+	$(PYTHON) bench/scheduler.py --json --output .bench-scheduler

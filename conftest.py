@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.app import run as run_line
+from headrace.commands import environment_without
 
 pytest_plugins = ["headrace.testing.fixtures"]
 # A failing contract shows its values, as a test of one's own would; said before anybody imports one.
@@ -54,7 +55,7 @@ def headrace_command(tmp_path: Path, own_modules: None, capfd: pytest.CaptureFix
 @pytest.fixture
 def headrace_process(tmp_path: Path) -> Command:
     """Run `headrace …` as its own process in a directory of its own, as a user would."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+    environment = environment_without("HEADRACE_")
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -1,0 +1,102 @@
+"""All tests in several runs that take files from one list: each file is run once, by a run that is free."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import ROOT
+
+RUN_S_MAX = 60
+# Each test notes in which process it ran.
+NOTING = """
+import os
+from pathlib import Path
+
+def test_one(): Path("{name}.one").write_text(str(os.getpid()))
+def test_two(): Path("{name}.two").write_text(str(os.getpid()))
+"""
+
+
+def side_by_side(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "side_by_side")],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=RUN_S_MAX,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    for name in "abcdef":
+        (tmp_path / f"test_{name}.py").write_text(NOTING.format(name=name))
+    return tmp_path
+
+
+def passed(done: subprocess.CompletedProcess[str]) -> list[int]:
+    """How many tests each run had."""
+    return [int(line.split()[1]) for line in done.stdout.splitlines() if " passed in " in line]
+
+
+def meeting(folder: Path, write: str, read: str, name: str) -> str:
+    """A file whose first test writes to and reads from pipes, and so waits until another one does the contrary. It is
+    not the last test: whoever runs that has taken the next file."""
+    for pipe in {*write, *read}:
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(folder / pipe)
+    lines = [f"open('{pipe}', 'w').close()" for pipe in write] + [f"open('{pipe}').read()" for pipe in read]
+    return f"def test_meet(): {'; '.join(lines)}\n{NOTING.format(name=name)}"
+
+
+def test_runs_that_are_free_take_the_files_that_are_left_and_none_runs_twice(folder: Path) -> None:
+    """The first file ends when the other runs have come as far as the third; the second is taken by then."""
+    (folder / "test_a.py").write_text(f"def test_patient(): {'; '.join(f'open({pipe!r}).read()' for pipe in 'fec')}")
+    for name in "cef":
+        (folder / f"test_{name}.py").write_text(meeting(folder, name, "", name))
+    done = side_by_side(folder)
+    assert done.returncode == 0, done.stdout
+    assert (passed(done)[0], sum(passed(done))) == (3, 14)
+    ran = {name: {(folder / f"{name}.{test}").read_text() for test in ("one", "two")} for name in "bcdef"}
+    assert all(len(by) == 1 for by in ran.values())
+    assert ran["b"] not in [ran[name] for name in "cdef"]
+
+
+def test_each_run_begins_at_a_place_of_its_own(folder: Path) -> None:
+    places = {"tests/postgres": ("", "xy"), "tests/cassandra": ("x", "z"), "apps/smap": ("yz", "")}
+    for place, (write, read) in places.items():
+        (folder / place).mkdir(parents=True)
+        name = Path(place).name
+        (folder / place / f"test_{name}.py").write_text(meeting(folder, write, read, name))
+    done = side_by_side(folder)
+    assert done.returncode == 0, done.stdout
+    assert len({(folder / f"{Path(place).name}.one").read_text() for place in places}) == 3
+
+
+def test_a_failure_of_one_is_that_of_the_whole(folder: Path) -> None:
+    (folder / "test_f.py").write_text("def test_wrong(): raise ValueError('here')")
+    done = side_by_side(folder)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert done.stdout.count("1 failed") == 1
+
+
+def test_a_file_that_cannot_be_imported_ends_all(folder: Path) -> None:
+    (folder / "test_c.py").write_text("import no_such_module")
+    assert side_by_side(folder).returncode == pytest.ExitCode.INTERRUPTED
+    assert not list(folder.glob("*.one"))
+
+
+@pytest.mark.parametrize("end", ["import os; os._exit(0)", "import pytest; pytest.exit('enough', returncode=0)"])
+def test_a_run_that_ended_before_its_tests_did_is_a_failure(folder: Path, end: str) -> None:
+    (folder / "test_c.py").write_text(f"def test_last(): {end}")
+    done = side_by_side(folder)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "ended before its tests did" in done.stdout
