@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from http_sample import KEY, Sample
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from headrace.core.errors import CallerError, Unreachable
 from headrace.http import Access, AuditedRequest, KeyScope, Options, access_of
-from headrace.http.access import RateLimiter
+from headrace.http.access import Auditor, RateLimiter
 from headrace.http.problems import Problem
 
 THING = {"name": "cup"}
@@ -45,7 +48,7 @@ async def test_the_service_s_own_key_may_do_everything(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["secret-word", "a:read", f"a:admin:{KEY}", f":read:{KEY}", f"a:read:{KEY},a:write:{KEY}"]
+    "text", ["secret-word", "a:read", f"a:admin:{KEY}", f"a@:read:{KEY}", f":read:{KEY}", f"a:read:{KEY},a:write:{KEY}"]
 )
 def test_keys_that_cannot_be_read_are_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(CallerError) as refused:
@@ -86,13 +89,13 @@ async def test_a_rate_allows_a_second_s_worth_at_once_and_fills_again() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         passed[0] += 1
 
-    limiter = RateLimiter(app, 4.0, lambda: now[0])
+    limiter = RateLimiter(app, Access(rate_per_s=4.0), lambda: now[0])
 
     async def ask(count: int) -> int:
         before = passed[0]
         for _ in range(count):
             try:
-                await limiter({"type": "http", "state": {"tenant": "a"}}, None, None)  # type: ignore[arg-type]
+                await limiter({"type": "http", "state": {"actor": "a"}}, None, None)  # type: ignore[arg-type]
             except Problem:
                 break
         return passed[0] - before
@@ -116,7 +119,7 @@ async def test_a_change_with_a_key_is_audited(sample: Sample) -> None:
         await client.post("/things", json=THING, headers=headers)
         await client.post("/things", json={"name": ""}, headers=headers)
     assert told == [
-        AuditedRequest("write-client", "POST", "/things", "/things", 201),
+        AuditedRequest("write-client", "POST", "/things", "/things", 201, location=f"/things/{sample.made[0]}"),
         AuditedRequest("write-client", "POST", "/things", "/things", 422),
     ]
 
@@ -128,3 +131,74 @@ async def test_an_audit_that_fails_takes_nothing_back(sample: Sample) -> None:
     async with sample.client(access=access_of(WRITTEN, Access(audit=audit))) as client:
         answer = await client.post("/things", json=THING, headers=bearer(KEYS[KeyScope.WRITE]))
     assert (answer.status_code, len(sample.made)) == (201, 1)
+
+
+def recorded(told: list[AuditedRequest], **more: Any) -> Access:
+    async def audit(request: AuditedRequest) -> None:
+        told.append(request)
+
+    return Access(audit=audit, **more)
+
+
+async def test_a_refusal_is_audited_with_what_is_known_of_its_key(sample: Sample) -> None:
+    told: list[AuditedRequest] = []
+    async with sample.client(access=access_of(WRITTEN, recorded(told, rate_per_s=0.001))) as client:
+        await client.get("/things")
+        await client.post("/things", json=THING, headers=bearer(KEYS[KeyScope.READ]))
+        await client.get("/things", headers=bearer(KEYS[KeyScope.WRITE]))
+        await client.get("/things", headers=bearer(KEYS[KeyScope.WRITE]))
+    assert [(each.actor, each.method, each.status) for each in told] == [
+        ("", "GET", 401),
+        ("read-client", "POST", 403),
+        ("write-client", "GET", 429),
+    ]
+
+
+async def test_refusals_cannot_fill_the_audit() -> None:
+    told: list[AuditedRequest] = []
+    now = [0.0]
+
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 401})
+
+    async def nothing(message: Message) -> None:
+        """Nobody reads the answer."""
+
+    auditor = Auditor(refuse, recorded(told).audit, lambda: now[0])
+
+    async def ask(count: int) -> None:
+        for _ in range(count):
+            route = Route("/things", lambda request: None)
+            await auditor({"type": "http", "method": "GET", "path": "/things", "route": route}, None, nothing)  # type: ignore[arg-type]
+
+    await ask(100)
+    assert len(told) == 60
+    now[0] = 1.0
+    await ask(2)
+    assert (len(told), told[-1].left_out) == (61, 40)
+
+
+TENANTS = f"a@acme:write:{'1' * 32},b@acme:write:{'2' * 32},c@blue:write:{'3' * 32},ops:write:{'4' * 32}"
+
+
+async def test_keys_of_a_tenant_share_its_repeats_and_its_rate(sample: Sample) -> None:
+    key = {"Idempotency-Key": "one"}
+    async with sample.client(access=access_of(TENANTS, Access(by_tenant=True))) as client:
+        for number in "1234":
+            await client.post("/things", json=THING, headers={**bearer(number * 32), **key})
+        for tenant in ("acme", "blue", "blue"):
+            await client.post("/things", json=THING, headers={**bearer("4" * 32), **key, "Tenant": tenant})
+    # One of acme, one of blue, and one of the operator's for itself and for each tenant that it named.
+    assert len(sample.made) == 5
+    rates = Access(by_tenant=True, tenant_rates={"acme": 0.001, "*": 0.002})
+    async with sample.client(access=access_of(TENANTS, rates)) as client:
+        asked = [await client.get("/things", headers=bearer(number * 32)) for number in "12344"]
+        assert [answer.status_code for answer in asked] == [200, 429, 200, 200, 200]
+        assert "acme" in asked[1].text
+
+
+async def test_a_tenant_s_key_names_no_other_tenant(sample: Sample) -> None:
+    async with sample.client(access=access_of(TENANTS, Access(by_tenant=True))) as client:
+        for tenant, status in {"blue": 403, "acme": 200}.items():
+            answer = await client.get("/things", headers={**bearer("1" * 32), "Tenant": tenant})
+            assert answer.status_code == status

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from page_sample import HOSTILE, sample
+from page_tags import Tags
 
 from headrace.pages import (
+    ENGLISH_WORDS,
     Chart,
     ChartRow,
     Document,
@@ -23,7 +24,6 @@ from headrace.pages import (
     Listing,
     Series,
     TableColumn,
-    Texts,
     bars,
     columns,
     document,
@@ -34,29 +34,8 @@ from headrace.pages import (
     save,
     sparkline,
     table,
+    table_section,
 )
-
-WORDS = Texts(en={}).of("en")
-
-
-class Tags(HTMLParser):
-    """All tags of a page with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def of(self, *names: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.found if tag in names]
 
 
 @pytest.fixture(scope="module", params=["en", "vi"])
@@ -89,9 +68,9 @@ def test_the_policy_allows_the_blocks_of_the_kit_and_nothing_else(page: Document
 def test_what_is_smuggled_in_as_markup_is_not_in_the_policy() -> None:
     """`Html` of an application that forgot to escape does not run all the same."""
     trap = Html("<script>alert(1)</script>")
-    page = document(WORDS, Header("a", "a"), trap, [])
+    page = document(ENGLISH_WORDS, Header("a", "a"), trap, [])
     assert trap in page
-    assert page.policy == document(WORDS, Header("a", "a"), Html(), []).policy
+    assert page.policy == document(ENGLISH_WORDS, Header("a", "a"), Html(), []).policy
 
 
 def test_a_server_says_the_policy_too() -> None:
@@ -137,7 +116,7 @@ def test_a_page_is_replaced_at_once_or_not_at_all(tmp_path: Path) -> None:
 def test_a_table_of_thousands_opens_with_a_hundred_and_stays_small() -> None:
     heads = [TableColumn("Symbol"), *(TableColumn(f"Column {n}", number=True) for n in range(12))]
     rows = [[f"S{n:04}", *range(12)] for n in range(5_000)]
-    made = table(WORDS, Listing("symbols", "Symbols", heads, rows))
+    made = table(ENGLISH_WORDS, Listing("symbols", "Symbols", heads, rows))
     assert len(made) < 3_000_000
     opened, rest = made.split("<details", 1)
     assert (opened.count("<tr><th scope=row"), rest.count("<tr><th scope=row")) == (100, 4_900)
@@ -159,44 +138,44 @@ def test_a_filter_is_an_address_of_the_page() -> None:
 
 def test_choices_have_the_order_and_the_words_they_are_given_and_too_many_are_typed() -> None:
     column = TableColumn("Risk", "risk", filter="choice", choices={"HIGH": "high", "LOW": "low", "NONE": "none"})
-    made = table(WORDS, Listing("posts", "Posts", [column], [["LOW"], ["HIGH"], ["ODD"], [None]]))
+    made = table(ENGLISH_WORDS, Listing("posts", "Posts", [column], [["LOW"], ["HIGH"], ["ODD"], [None]]))
     assert re.findall(r'<option value="(\w*)">(\w+)', made) == [
         ("", "all"),
         ("HIGH", "high"),
         ("LOW", "low"),
         ("ODD", "ODD"),
     ]
-    many = table(WORDS, Listing("posts", "Posts", [column], [[f"R{n}"] for n in range(201)]))
+    many = table(ENGLISH_WORDS, Listing("posts", "Posts", [column], [[f"R{n}"] for n in range(201)]))
     assert "<option" not in many
 
 
 def test_a_bar_has_its_numbers_beside_it_and_nothing_to_show_is_nothing() -> None:
     series = [Series("good", "good"), Series("bad", "bad")]
     chart = Chart("a", "All", "Platform", series, [ChartRow("tiktok", (3, 1)), ChartRow("web", (1, None))])
-    made = bars(WORDS, chart)
+    made = bars(ENGLISH_WORDS, chart)
     assert re.findall(r'x="([\d.]+%)" width="([\d.]+%)"', made) == [("0%", "75%"), ("75%", "25%"), ("0%", "25%")]
     assert re.findall(r'data-l="good">(.+?)<', made) == ["3", "1"]
     assert re.findall(r'data-l="bad">(.+?)<', made) == ["1", "–"]
-    shares = bars(WORDS, chart, whole=True)
+    shares = bars(ENGLISH_WORDS, chart, whole=True)
     assert 'width="100%"' in shares.partition("web")[2]
     assert re.findall(r'data-l="good">(.+?)<', shares) == ["3 (75 %)", "1 (100 %)"]
     empty = Chart("a", "All", "Platform", series, [])
-    assert bars(WORDS, empty) == columns(WORDS, empty) == lines(WORDS, empty) == ""
+    assert bars(ENGLISH_WORDS, empty) == columns(ENGLISH_WORDS, empty) == lines(ENGLISH_WORDS, empty) == ""
 
 
 def test_a_line_has_gaps_and_its_table_says_so() -> None:
     rows = [ChartRow(f"day {n}", [value]) for n, value in enumerate((1, None, 2, 4))]
-    made = lines(WORDS, Chart("a", "All", "Day", [Series("posts", "plain")], rows))
+    made = lines(ENGLISH_WORDS, Chart("a", "All", "Day", [Series("posts", "plain")], rows))
     assert 'd="M0.5 75M2.5 50L3.5 0"' in made
     assert '<th scope=row>day 1<td class=n data-l="posts">–' in made
 
 
 def test_columns_reach_to_a_round_number_and_label_a_dozen_places() -> None:
     rows = [ChartRow(f"day {n}", [n], short=f"d{n}") for n in range(115)]
-    made = columns(WORDS, Chart("a", "All", "Day", [Series("posts")], rows))
+    made = columns(ENGLISH_WORDS, Chart("a", "All", "Day", [Series("posts")], rows))
     assert ">120</text>" in made
     assert len(re.findall(r'class="label', made)) == 12
-    zero = columns(WORDS, Chart("a", "All", "Day", [Series("posts")], [ChartRow("day", [0])]))
+    zero = columns(ENGLISH_WORDS, Chart("a", "All", "Day", [Series("posts")], [ChartRow("day", [0])]))
     assert "<rect" not in zero
 
 
@@ -212,13 +191,13 @@ def test_columns_reach_to_a_round_number_and_label_a_dozen_places() -> None:
     ],
 )
 def test_what_is_counted_has_whole_numbers_on_its_axis(most: int, numbers: str) -> None:
-    made = columns(WORDS, Chart("a", "All", "Day", [Series("posts")], [ChartRow("day", [most])]))
+    made = columns(ENGLISH_WORDS, Chart("a", "All", "Day", [Series("posts")], [ChartRow("day", [most])]))
     axis = made.partition('class="axis"')[2].partition("</svg>")[0]
     assert " ".join(re.findall(r">([^<]+)</text>", axis)) == numbers
 
 
 def test_what_is_measured_has_fractions_on_its_axis() -> None:
-    made = lines(WORDS, Chart("a", "All", "Day", [Series("price")], [ChartRow("day", [0.9])], digits=2))
+    made = lines(ENGLISH_WORDS, Chart("a", "All", "Day", [Series("price")], [ChartRow("day", [0.9])], digits=2))
     assert ">0.25<" in made
 
 
@@ -231,7 +210,7 @@ def test_a_strip_covers_exactly_what_its_letters_say() -> None:
     ]
     days = [f"day {n}" for n in range(9)]
     chart = HeatMap("heat", "Days", marks, days, {0: "first"}, "Symbol", "Complete")
-    made = heat_map(WORDS, chart, [HeatRow("VNM", "  pprmmw ", "4 of 6", "66 %")])
+    made = heat_map(ENGLISH_WORDS, chart, [HeatRow("VNM", "  pprmmw ", "4 of 6", "66 %")])
     assert 'class="ground" d="M2 5h3m2 0h1"' in made
     assert 'class="flat-bad" d="M5 0h2v10h-2z"><title>day 5 … day 6: missing (2)</title>' in made
     assert 'class="flat-good" d="M4 5h1v5h-1z"><title>day 4: revised</title>' in made
@@ -243,10 +222,16 @@ def test_a_strip_covers_exactly_what_its_letters_say() -> None:
 
 def test_a_map_of_very_many_marks_says_them_per_row() -> None:
     chart = HeatMap("heat", "Days", [HeatMark("m", "missing", "bad", "full")], ["a"] * 200, {}, "Symbol", "Complete")
-    made = heat_map(WORDS, chart, [HeatRow(f"S{n}", "m " * 100, "100 missing") for n in range(400)])
+    made = heat_map(ENGLISH_WORDS, chart, [HeatRow(f"S{n}", "m " * 100, "100 missing") for n in range(400)])
     assert made.count("<title>") == 5_000
     assert 'class="thin-bad h10"' in made
 
 
 def test_a_sparkline_shows_what_is_small_too() -> None:
     assert 'd="M0 20v-20h.8V20zM2 20v-1.5h.8V20z"' in sparkline([1_000, 0, 1], "counts")
+
+
+def test_a_section_that_is_one_table_has_its_name_and_caption() -> None:
+    listing = Listing("posts", "All posts", [TableColumn("Post", "post")], [("first",)])
+    section = table_section(ENGLISH_WORDS, listing)
+    assert (section.name, section.title, section.content) == ("posts", "All posts", table(ENGLISH_WORDS, listing))

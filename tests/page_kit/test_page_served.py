@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,6 +12,7 @@ from browser import Browser, chromium_path
 from page_sample import HOSTILE, TEXTS, TONES
 
 from headrace.pages import Document, Header, Html, Listing, Section, ServedRows, TableColumn, document, served_table
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 
 ROOM = 20
 TEXT = "document.querySelector('output').textContent"
@@ -64,37 +62,21 @@ def chosen(query: str) -> Document:
     return document(words, Header("Posts", "Posts"), listing, [Section("more", "More", Html())])
 
 
-class _Answers(BaseHTTPRequestHandler):
-    def __init__(self, asked: list[str], *rest: Any) -> None:
-        self._asked = asked
-        super().__init__(*rest)
-
-    def do_GET(self) -> None:
-        self._asked.append(self.path)
-        page = chosen(urlsplit(self.path).query)
-        self.send_response(200)
-        self.send_header("content-type", "text/html; charset=utf-8")
-        self.send_header("content-security-policy", page.policy)
-        self.end_headers()
-        self.wfile.write(page.encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is to be said."""
+def served(request: HttpRequest) -> HttpAnswer:
+    page = chosen(urlsplit(request.path).query)
+    headers = {"content-type": "text/html; charset=utf-8", "content-security-policy": page.policy}
+    return HttpAnswer(200, page.encode(), headers)
 
 
 @pytest.fixture
-def asked() -> list[str]:
-    return []
+def receiver() -> Iterator[HttpReceiver]:
+    with HttpReceiver(served) as receiver:
+        yield receiver
 
 
 @pytest.fixture
-def url(asked: list[str]) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, asked)) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+def url(receiver: HttpReceiver) -> str:
+    return f"{receiver.url}/"
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +108,7 @@ def test_pages_are_linked_with_the_filters_they_belong_to() -> None:
     assert "posts.page" not in chosen("posts.any=99")
 
 
-def test_a_service_is_asked_and_its_rows_are_shown(browser: Browser, url: str, asked: list[str]) -> None:
+def test_a_service_is_asked_and_its_rows_are_shown(browser: Browser, url: str, receiver: HttpReceiver) -> None:
     browser.said.clear()
     browser.narrow(1_440)
     browser.open(f"{url}?posts.sentiment=bad#posts")
@@ -136,21 +118,21 @@ def test_a_service_is_asked_and_its_rows_are_shown(browser: Browser, url: str, a
     assert put(browser, "posts.sentiment", "", ROWS) == ["post 2", *(f"post {number}" for number in range(20, 30))]
     assert put(browser, "posts.order", "last", ROWS)[0] == "post 29"
     assert put(browser, "posts.any", "nothing") == "No row matches."
-    assert len(asked) == 5
+    assert len(receiver.requests) == 5
     assert act(browser, "history.back()") == "1 to 11 of 11 rows"
     assert browser.run("document.querySelector('[type=search]').value") == "post 2"
     assert browser.said == []
 
 
-def test_a_link_to_another_page_is_followed_in_place(browser: Browser, url: str, asked: list[str]) -> None:
+def test_a_link_to_another_page_is_followed_in_place(browser: Browser, url: str, receiver: HttpReceiver) -> None:
     browser.open(url)
     assert act(browser, "document.querySelector('nav[aria-label^=Pages] a').click()") == "21 to 40 of 100 rows"
     assert browser.run("document.activeElement.className") == "scroll"
     assert browser.violations() == []
-    assert len(asked) == 2
+    assert len(receiver.requests) == 2
 
 
-def test_without_scripts_the_form_asks_by_itself(browser: Browser, url: str, asked: list[str]) -> None:
+def test_without_scripts_the_form_asks_by_itself(browser: Browser, url: str, receiver: HttpReceiver) -> None:
     browser.scripts(False)
     try:
         browser.open(f"{url}?posts.any=post+1")

@@ -9,7 +9,8 @@
 - Every error is `application/problem+json`, with words for people; never a traceback, a secret or what was sent.
 - Every input has a limit with a name: `Limits`.
 - Without an API key it listens on loopback only; with one, every route but `/healthz` and `/readyz` asks for it.
-- `Access` has further keys with a scope (metrics, read, write), a rate for each key, and an audit of what changes.
+- `Access` has further keys with a scope (metrics, read, write) and a tenant, a rate for each, and an audit of what
+  changes and of what is refused; `tenant_of(request)` is whose request it is.
 - `Idempotency-Key` on every POST: a handler takes its ids from `seed_of(request)`, and a repeat is the same change.
 - `/healthz`, `/readyz`, `/metrics`, and OpenAPI 3.1 under `/api/v1/openapi.json`, where all routes exist as well.
 - Every request has a trace (`traceparent`, W3C), its own or a new one: in its log lines and `traceparent_of(request)`.
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from headrace.core.traces import read_traceparent as read_traceparent
     from headrace.http.access import access_of as access_of
     from headrace.http.asgi_application import application as application
+    from headrace.http.authentication import actor_of as actor_of
+    from headrace.http.authentication import may_write as may_write
+    from headrace.http.authentication import tenant_of as tenant_of
     from headrace.http.cursors import PAGE_DEFAULT as PAGE_DEFAULT
     from headrace.http.cursors import PAGE_MAX as PAGE_MAX
     from headrace.http.cursors import decode_cursor as decode_cursor
@@ -62,6 +66,7 @@ _NAMES = {
     "http.asgi_application": ("application",),
     "http.idempotency": ("IdempotencyStore", "MemoryIdempotency", "seed_of"),
     "http.access": ("access_of",),
+    "http.authentication": ("actor_of", "may_write", "tenant_of"),
     "http.options": ("Access", "Audit", "AuditedRequest", "Check", "KeyScope", "Limits", "Options"),
     "http.cursors": ("PAGE_DEFAULT", "PAGE_MAX", "decode_cursor", "encode_cursor", "paged"),
     "http.problems": ("Problem",),

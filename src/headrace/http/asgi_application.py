@@ -1,8 +1,9 @@
 """The application: routes of a service inside everything that is the same for all services.
 
-From the outside in: trace → counts → headers → answers to errors → authentication → rate → audit → what comes in →
+From the outside in: trace → counts → headers → audit → answers to errors → authentication → rate → what comes in →
 repeats → answers to errors → time → HEAD → the routes. Errors become answers in two places: what the handler raises is
-an answer that is kept for its repeat, what a door raises is not.
+an answer that is kept for its repeat, what a door raises is not. The audit is outside of both: a refusal is an answer
+that has been sent when its row is written.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ def _layers(options: Options, registry: CollectorRegistry) -> list[Middleware]:
         Middleware(Tracing),
         Middleware(Observing, name=options.name, registry=registry),
         Middleware(SafeHeaders),
+        Middleware(Auditor, audit=options.access.audit),
         Middleware(Answering),
         Middleware(Guard, options=options),
-        Middleware(RateLimiter, rate_per_s=options.access.rate_per_s),
-        Middleware(Auditor, audit=options.access.audit),
+        Middleware(RateLimiter, access=options.access),
         Middleware(RequestLimiter, limits=options.limits),
         Middleware(Idempotency, store=store, limits=options.limits),
         Middleware(Answering),

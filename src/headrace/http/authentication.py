@@ -13,9 +13,19 @@ import binascii
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.http.options import HARMLESS, LOOPBACK_NAMES, NOBODY, Keys, KeyScope, Options, is_loopback
+from headrace.http.options import (
+    HARMLESS,
+    LOOPBACK_NAMES,
+    NOBODY,
+    TENANT_HEADER,
+    Keys,
+    KeyScope,
+    Options,
+    is_loopback,
+)
 from headrace.http.problems import Problem
 
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -51,7 +61,9 @@ class SafeHeaders:
 
 
 class Guard:
-    """Name, key, origin. Lets through with the tenant in `scope["state"]`; to an open path also without one."""
+    """Name, key, origin. Lets through with the key's name (`actor`), the tenant that the request belongs to
+    (`of_tenant`, "" if none) and whose repeats it shares (`tenant`) in `scope["state"]`; to an open path also without.
+    """
 
     def __init__(self, app: ASGIApp, options: Options) -> None:
         self.app, self.options = app, options
@@ -71,11 +83,17 @@ class Guard:
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         self._check_name(scope, headers)
-        tenant = self._tenant(headers)
-        self._check_scope(scope, tenant)
+        state = scope.setdefault("state", {})
+        state["actor"] = actor = self._actor(headers)
+        state["key_scope"] = may = self.options.access.scopes.get(actor, KeyScope.WRITE)
+        state["of_tenant"] = tenant = self._tenant(actor, headers)
+        if not may.allows(scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))):
+            raise Problem(403, "scope", f"the scope of this API key is {may}", hint="use a key that may do this")
         if scope["method"] not in HARMLESS:
             _check_origin(headers)
-        scope.setdefault("state", {})["tenant"] = tenant
+        # All keys of a tenant share their repeats; a key that names one has its own with each.
+        owner = "" if actor in self.options.access.tenants else actor
+        state["tenant"] = f"{owner}@{tenant}" if tenant else actor
 
     def _check_name(self, scope: Scope, headers: Headers) -> None:
         if self._keys and not self.options.local:
@@ -89,18 +107,38 @@ class Guard:
             # Somebody serves the application by other means than ours, and has opened it to a network.
             raise Problem(403, "no-key", "without an API key this service answers on loopback only")
 
-    def _check_scope(self, scope: Scope, tenant: str) -> None:
-        may = self.options.access.scopes.get(tenant, KeyScope.WRITE)
-        if not may.allows(scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))):
-            raise Problem(403, "scope", f"the scope of this API key is {may}", hint="use a key that may do this")
+    def _tenant(self, actor: str, headers: Headers) -> str:
+        """The key's own, else the one that the request names."""
+        access = self.options.access
+        if not access.by_tenant:
+            return ""
+        own, named = access.tenants.get(actor, ""), headers.get(TENANT_HEADER.lower(), "")
+        if own and named not in ("", own):
+            raise Problem(403, "tenant", f"this API key is one of the tenant {own}", hint="leave the header Tenant out")
+        return own or named
 
-    def _tenant(self, headers: Headers) -> str:
+    def _actor(self, headers: Headers) -> str:
         if not self._keys:
             return NOBODY
-        tenant = self._keys.tenant_of(_given(headers))
-        if tenant is None:
+        actor = self._keys.tenant_of(_given(headers))
+        if actor is None:
             raise Problem(401, "no-key", "this needs an API key", hint="Authorization: Bearer KEY", headers=_ASK)
-        return tenant
+        return actor
+
+
+def tenant_of(request: Request) -> str:
+    """The tenant that a request belongs to; "" if it names none, and so is an operator's."""
+    return str(request.scope.get("state", {}).get("of_tenant", ""))
+
+
+def may_write(request: Request) -> bool:
+    """Whether the key of a request, if one was asked for, may change things."""
+    return bool(request.scope.get("state", {}).get("key_scope", KeyScope.WRITE) is KeyScope.WRITE)
+
+
+def actor_of(request: Request) -> str:
+    """The name of a request's key; "" where none is asked for."""
+    return str(request.scope.get("state", {}).get("actor", NOBODY))
 
 
 def _given(headers: Headers) -> str:

@@ -29,6 +29,8 @@ NOBODY = ""
 HARMLESS = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing."""
 METRICS_PATH = "/metrics"
+TENANT_HEADER = "Tenant"
+EVERY_TENANT = "*"
 
 Check = Callable[[], Awaitable[object]]
 """Raises if the part is not ready; what it returns does not matter."""
@@ -49,13 +51,18 @@ class KeyScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditedRequest:
-    """A request that may have changed something: whose key it was, what was asked, and the status of the answer."""
+    """A request that may have changed something, or was refused: whose key it was and for which tenant, what was asked,
+    and the status of the answer. `location` is where what was made is found, as the answer says. `left_out` counts
+    refusals since the last one that were too many to write down."""
 
     actor: str
     method: str
     route: str
     path: str
     status: int
+    tenant: str = ""
+    left_out: int = 0
+    location: str = ""
 
 
 Audit = Callable[[AuditedRequest], Awaitable[object]]
@@ -65,10 +72,18 @@ Audit = Callable[[AuditedRequest], Awaitable[object]]
 @dataclass(frozen=True, slots=True)
 class Access:
     """Further API keys by name, and what they may do: a key without a scope may do everything. `rate_per_s` bounds the
-    requests of each key in this process."""
+    requests of each key in this process.
+
+    `by_tenant`: requests belong to tenants. A key in `tenants` is its tenant's, whatever the request says; any other,
+    and a caller of whom no key is asked, may name one in the header `Tenant`. `tenant_rates` bound the requests of all
+    keys of a tenant together; `*` is every tenant that is not named.
+    """
 
     api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     scopes: Mapping[str, KeyScope] = field(default_factory=dict)
+    by_tenant: bool = False
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    tenant_rates: Mapping[str, float] = field(default_factory=dict)
     rate_per_s: float | None = None
     audit: Audit | None = None
 

@@ -20,9 +20,9 @@ from headrace.pages.documents import Document, Header, document, response, save
 from headrace.pages.filters import TableColumn
 from headrace.pages.heat_maps import HeatMap, HeatMark, HeatRow, heat_map, runs
 from headrace.pages.markup import Html, element, is_followed, items, join, link, paragraphs, plain, text
-from headrace.pages.tables import Cell, Listing, ServedRows, filter_url, moment, served_table, table
+from headrace.pages.tables import Cell, Listing, ServedRows, filter_url, moment, served_table, table, table_section
 from headrace.pages.tones import TONES, mark
-from headrace.pages.words import LANGUAGES, Texts, Words
+from headrace.pages.words import ENGLISH_WORDS, LANGUAGES, Texts, Words
 
 __all__ = [
     "Header",
@@ -34,6 +34,7 @@ __all__ = [
     "Texts",
     "Words",
     "LANGUAGES",
+    "ENGLISH_WORDS",
     "Tile",
     "tiles",
     "notes",
@@ -43,6 +44,7 @@ __all__ = [
     "TableColumn",
     "Cell",
     "table",
+    "table_section",
     "ServedRows",
     "served_table",
     "filter_url",

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from html import escape
 from urllib.parse import urlencode
 
+from headrace.pages.blocks import Section
 from headrace.pages.filters import FilterControls, TableColumn
 from headrace.pages.markup import Html, element, link, text
 from headrace.pages.words import VIETNAMESE, Words
@@ -46,6 +47,11 @@ class Listing:
     rows: Sequence[Sequence[object]]
     kind: str = ""
     searched: bool = True
+
+
+def table_section(words: Words, listing: Listing) -> Section:
+    """A section that is one table, under the table's own name and caption."""
+    return Section(listing.name, listing.caption, table(words, listing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,10 @@ class Words:
         return f"{day:%d/%m/%Y}" if self.language == VIETNAMESE else f"{day:%Y-%m-%d}"
 
 
+ENGLISH_WORDS = Words(ENGLISH, {})
+"""For a page in English alone, whose texts stand where they are shown."""
+
+
 class Texts:
     """The texts of an application: `Texts(en={…}, vi={…})`."""
 
