@@ -29,6 +29,7 @@ from headrace.core.errors import UnknownStage as UnknownStage
 from headrace.core.errors import Unreachable as Unreachable
 from headrace.core.errors import UnsafeStore as UnsafeStore
 from headrace.core.errors import suppress_healing as suppress_healing
+from headrace.core.errors import writing_to as writing_to
 
 __all__ = [
     "HeadraceError",
@@ -55,4 +56,5 @@ __all__ = [
     "Unknown",
     "Busy",
     "suppress_healing",
+    "writing_to",
 ]

@@ -13,7 +13,7 @@ from lock_clients import resource, session_on
 from waiting import turn
 
 import headrace
-from headrace.adapters.cassandra.options import CONSISTENCY, LOCK, CassandraOptions, Level, Serial
+from headrace.adapters.cassandra.options import CONSISTENCY, LOCK, CassandraOptions, Level, Levels, Serial
 from headrace.adapters.cassandra.session import CassandraSession, CqlRows
 from headrace.adapters.cassandra.statements import CqlStatement
 from headrace.core.errors import CallerError, NotFound, OperatorError, SchemaMismatch, TooLarge, Unreachable
@@ -128,11 +128,71 @@ async def test_a_statement_of_an_operation_that_nobody_knows_is_refused(session:
         await session.prepare({"x": unknown})
 
 
+TOGETHER = {
+    "note": CqlStatement.of("note", "INSERT INTO lock_seq (resource, last_seq) VALUES (:resource, :last_seq)"),
+    "told": CqlStatement.of(
+        "told", "-- operation: history\nINSERT INTO locks (resource_id, holder) VALUES (:resource_id, :holder)"
+    ),
+}
+
+
+async def test_plain_writes_go_together(session: CassandraSession, lock_keyspace: str) -> None:
+    apart = await session_on(lock_keyspace, consistency={**CONSISTENCY, "history": Levels(None, Level.ONE)})
+    for each in (session, apart):
+        await each.prepare(TOGETHER)
+        name, sent = resource(), list[object]()
+        each.driver.add_request_init_listener(lambda response, sent=sent: sent.append(response.query))
+        await each.run_together(
+            [("note", {"resource": name, "last_seq": 7}), ("told", {"resource_id": name, "holder": "ada"})]
+        )
+        # A message has one level of consistency.
+        assert len(sent) == (1 if each is session else 2)
+        assert (await each.run("seq_row", {"resource": name})).rows == [(7,)]
+        assert (await each.run("lock_row", {"resource_id": name})).rows == [("ada", None, None, None)]
+    await apart.close()
+
+
+async def test_large_writes_to_several_partitions_are_not_refused(session: CassandraSession) -> None:
+    """A server refuses a batch of over 50 KiB, unless it is for one partition."""
+    await session.prepare(TOGETHER)
+    names, text = (resource(), resource()), "x" * 100_000
+    await session.run_together([("told", {"resource_id": name, "holder": text}) for name in names for _ in range(2)])
+    for name in names:
+        assert (await session.run("lock_row", {"resource_id": name})).rows[0][0] == text
+
+
+async def test_what_has_an_answer_of_its_own_does_not_go_together(session: CassandraSession) -> None:
+    for name, values in (("seq_insert", {"resource": "x", "last_seq": 1}), ("seq_row", {"resource": "x"})):
+        with pytest.raises(CallerError, match="an answer of its own"):
+            await session.run_together([(name, values)])
+    with pytest.raises(NotFound, match="no statement"):
+        await session.run_together([("nowhere", {})])
+
+
 async def test_moments_are_aware(session: CassandraSession) -> None:
     name, moment = resource(), datetime(2026, 1, 31, 12, 30, 15, 250_000, tzinfo=UTC)
     values = {"holder": "a", "fencing_token": 1, "expire_at": moment, "epoch": 0}
     await session.run("lock_insert", {"resource_id": name, **values})
     assert (await session.run("lock_row", {"resource_id": name})).rows[0][2] == moment
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "read"),
+    [(1_731_880_000_000_000, datetime.max), (-(2**63), datetime.min), (2**63 - 1, datetime.max)],
+)
+async def test_a_time_that_python_has_not_costs_nobody_the_connection(
+    session: CassandraSession, milliseconds: int, read: datetime
+) -> None:
+    """As a foreign client writes it that takes microseconds for milliseconds."""
+    name = resource()
+    values = {"holder": "a", "fencing_token": 1, "expire_at": milliseconds, "epoch": 0}
+    await session.run("lock_insert", {"resource_id": name, **values})
+    # Statements of others on the same connection, before and behind the row that cannot be read.
+    looks = [session.run("lock_row", {"resource_id": each}) for each in (resource(), name, resource(), name)]
+    _, first, _, second = await asyncio.gather(*looks)
+    assert [found.rows[0][2] for found in (first, second)] == [read.replace(tzinfo=UTC)] * 2
+    refused = await session.run("lock_insert", {"resource_id": name, **values})
+    assert not refused.applied
 
 
 async def test_rows_come_whole_over_several_pages(lock_keyspace: str) -> None:
@@ -184,7 +244,7 @@ async def test_a_closed_session_says_so(lock_keyspace: str) -> None:
 
 
 async def test_nobody_answers() -> None:
-    port = ports.reserve()
+    port = ports.reserve_port()
     with pytest.raises(Unreachable, match=str(port)):
         async with headrace.leases(f"cassandra://127.0.0.1:{port}/shop?timeout_s=1"):
             pass

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,13 @@ from lock_clients import (
     session_on,
     takeover_by_epoch_alone,
 )
+from waiting import eventually
 
 from headrace.adapters.cassandra.leases import CassandraLeases
 from headrace.adapters.cassandra.session import CassandraSession
 from headrace.adapters.cassandra.statements import CqlStatement, statements
 from headrace.adapters.cassandra.tokens import Resources, Tokens
+from headrace.core.leases import Leased
 from headrace.testing.passage import ManualClock
 
 HERE = Path(__file__).parent
@@ -97,7 +100,14 @@ async def tasks_of_one_client(session: CassandraSession) -> list[int]:
     name, fences = resource(), list[int]()
 
     async def grant(holder: str) -> None:
-        fences.append(await granted(leases, name, holder))
+        # The release of one and the insert of the other may meet at the server.
+        answer = await eventually(partial(free, holder), "the other has let go")
+        fences.append(answer.lease.fence)
+        assert await leases.release(name, answer.lease.fence)
+
+    async def free(holder: str) -> Leased | None:
+        answer = await leases.acquire(name, holder, 30.0)
+        return answer if answer.granted else None
 
     async def meeting() -> None:
         others.append(asyncio.ensure_future(grant("b")))
@@ -231,6 +241,14 @@ async def test_a_row_that_lacks_every_column_is_taken_over(session: CassandraSes
     values = {"holder": None, "fencing_token": None, "expire_at": None, "epoch": None}
     await session.run("lock_insert", {"resource_id": name, **values})
     assert (await client_on(session, clock).acquire(name, "a", 30.0)).granted
+
+
+async def test_tokens_are_drawn_where_a_row_holds_no_number(session: CassandraSession, clock: ManualClock) -> None:
+    """As a program by hand leaves it that names the resource alone."""
+    name = resource()
+    await session.define(f"INSERT INTO lock_seq (resource) VALUES ('{name}') IF NOT EXISTS")
+    leases = CassandraLeases(session, clock=clock)
+    assert [await granted(leases, name, "a") for _ in range(2)] == [1, 2]
 
 
 @pytest.mark.parametrize("block_size", [1, 100])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from pathlib import Path
 
 import pytest
 
 from headrace.core import errors
-from headrace.core.errors import HeadraceError, suppress_healing
+from headrace.core.errors import CallerError, HeadraceError, OperatorError, suppress_healing, writing_to
 
 KINDS = {
     name: kind
@@ -53,3 +54,15 @@ def test_a_traceback_says_what_to_do() -> None:
         "→ do this\n",
     ]
     assert traceback.format_exception(HeadraceError("no")) == ["headrace.core.errors.HeadraceError: no\n"]
+
+
+def test_what_cannot_be_written_is_named_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere" / "report.html"
+    expected = pytest.raises(OperatorError, match="html cannot be written: No such file")
+    with expected as refused, writing_to(file, "name another file"):
+        file.write_text("")
+    assert refused.value.hint == "name another file"
+    with pytest.raises(OperatorError, match="cannot be written: the disk is odd"), writing_to(file, ""):
+        raise OSError("the disk is odd")
+    with pytest.raises(CallerError, match="exists"), writing_to(file, ""):
+        raise CallerError("exists")

@@ -8,13 +8,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
 import pytest
 
-from headrace.adapters.sqlite import guard
+from headrace.adapters.sqlite import connections, guard
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.claims import Settlement, Want
 from headrace.core.errors import SchemaMismatch, UnsafeStore
@@ -106,6 +107,17 @@ async def test_the_standard_library_may_open_a_closed_store(path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
+
+
+def test_a_new_file_that_another_writes_into_is_waited_for(path: Path) -> None:
+    another = connections.plain(str(path))
+    another.execute("BEGIN IMMEDIATE")
+    soon = threading.Timer(0.05, another.execute, ["COMMIT"])
+    soon.start()
+    opened = connections.plain(str(path))
+    connections.configure(opened, str(path))
+    soon.join()
+    assert opened.pragma("journal_mode") == "wal"
 
 
 async def test_a_wall_clock_that_jumps_takes_no_live_claim(store: SqliteStore, clock: ManualClock) -> None:

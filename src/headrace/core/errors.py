@@ -158,3 +158,13 @@ def suppress_healing() -> Iterator[None]:
     except HeadraceError as error:
         if not error.heals:
             raise
+
+
+@contextmanager
+def writing_to(path: object, hint: str) -> Iterator[None]:
+    """What cannot be written in this block is `OperatorError`, which names the file or directory and says what to do:
+    `with writing_to(file, "name another file by --to")`."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(f"{path} cannot be written: {error.strerror or error}", hint) from None

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.core.claims import Loss
+from headrace.core.losses import WORKER_LOST
 from headrace.core.parcels import bounded_s
 
 
@@ -37,6 +38,9 @@ class HeldItem:
 
     `fence` is higher than that of every hold of this item before. `attempts` were spent before this one. `attempts_max`
     and `timeout_s` are the item's own limits (None: the worker's). `row` is the source's own, handed back untouched.
+
+    `suspect`: its last holds were lost, so it may be what ended its worker, and no settlement has cleared it since.
+    `crashes` counts the lost holds in which it ran alone: only these are held against it.
     """
 
     key: str
@@ -45,6 +49,8 @@ class HeldItem:
     attempts: int = 0
     attempts_max: int | None = None
     timeout_s: float | None = None
+    suspect: bool = False
+    crashes: int = 0
     row: Any = field(default=None, repr=False)
 
 
@@ -80,3 +86,8 @@ class ItemSettlement:
     def due_at(self) -> float:
         """When an item that waits again is due, by the worker's wall clock, in seconds since the epoch."""
         return self.decided_at + self.delay_s
+
+
+def is_worker_lost(settlement: ItemSettlement) -> bool:
+    """Whether an item dies because its workers were lost with it: nobody has found out what is wrong with it."""
+    return settlement.failure is not None and settlement.failure.rule == WORKER_LOST.rule

@@ -36,6 +36,8 @@ Observe = Callable[[LeaseOperation], None]
 Answer = TypeVar("Answer", Leased, bool, Token)
 ROUNDS_MAX = 5
 """How often one write is sent while its outcome is unknown, or a row moves away under it."""
+UNSURE_MAX = 16
+"""Writes of unknown outcome that a client remembers for a resource; so often it may be asked for in an outage."""
 PAGE_MAX = 1_000
 _BEFORE_ALL = -(2**63)
 
@@ -81,6 +83,10 @@ class CassandraLeases:
     async def measure(self) -> Skew:
         """Compare the clocks now."""
         return await self._gauge.measure()
+
+    def check_clock(self, hold_s: float) -> None:
+        """`ClockSkewed` where holds of this length would be refused: for what is dated by this clock besides."""
+        self._gauge.check(hold_s)
 
     async def acquire(self, name: str, holder: str, hold_s: float) -> Leased:
         _check(name, holder)
@@ -169,13 +175,15 @@ class CassandraLeases:
             if found != moved:
                 return Leased(False, self._lease(resource.name, found))
             row = moved
-        resource.granted, resource.unsure = row, None
+        resource.granted, resource.unsure = row, ()
         lease = self._lease(resource.name, row)
         return Leased(not lease.free, lease)
 
     async def _claim(self, statement: str, resource: Resource, wanted: LockRow, seen: LockRow | None) -> LockRow | None:
-        """A write that grants: remembered until its outcome is reported, whatever becomes of the answer."""
-        before, resource.unsure = resource.unsure, wanted
+        """A write that grants: remembered until its outcome is reported, whatever becomes of the answer. Those before
+        it are remembered as well: forgotten, a row of theirs would be waited for until it expires."""
+        before = resource.unsure
+        resource.unsure = (*before, wanted)[-UNSURE_MAX:]
         found = await self._put(statement, resource.name, wanted, seen)
         if found != wanted:
             resource.unsure = before
@@ -273,7 +281,7 @@ def _check(name: str, holder: str) -> None:
 
 def _unreported(resource: Resource, row: LockRow, holder: str) -> bool:
     """Whether this client wrote the row for this holder and never learnt of it: then it is as good as expired."""
-    return row == resource.unsure and row.holder == holder
+    return row in resource.unsure and row.holder == holder
 
 
 def _gone(name: str, row: LockRow) -> Leased:

@@ -1,40 +1,54 @@
 """The one bridge between `cassandra-driver` and asyncio.
 
-The driver sends on its own network thread and answers there by callback; an answer crosses to the event loop once, by
-`call_soon_threadsafe`, and no statement has a thread of its own. Only connecting, preparing, making tables and closing
-block, and do so in a thread. Nothing is retried here: the driver's retry of a conditional write would hide who won.
+The driver sends on its own network thread and answers there by callback; an answer crosses to the event loop once, and
+those that come together wake it once. No statement has a thread of its own. Only connecting, preparing, making tables
+and closing block, and do so in a thread. No write is retried here: the driver's retry of a conditional write would hide
+who won. A read whose node is gone is sent to the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, ResponseFuture
 from cassandra.policies import (
+    ConstantSpeculativeExecutionPolicy,
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
     FallthroughRetryPolicy,
     TokenAwarePolicy,
 )
-from cassandra.query import PreparedStatement
+from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedStatement
 
 from headrace.adapters.cassandra.failures import connect_failure, failure
+from headrace.adapters.cassandra.moments import MomentProtocol
 from headrace.adapters.cassandra.options import CassandraOptions
 from headrace.adapters.cassandra.statements import CqlStatement
 from headrace.core.errors import CallerError, NotFound, OperatorError, TooLarge, Unreachable
 
 # A node that comes back is used within seconds, and one that stays away costs next to nothing.
 RECONNECT_S_MIN, RECONNECT_S_MAX = 0.25, 5.0
-HEARTBEAT_S = 5.0
+# A node that stops without closing its connections (frozen, cut off) is found out by these: whatever waits for it fails
+# within their sum, and goes to another node. Long enough for a server that collects garbage on a busy machine.
+HEARTBEAT_S, HEARTBEAT_ANSWER_S_MAX = 1.0, 2.0
+# Until then a read that is not answered is sent to a second and a third node: it changes nothing, so the first answer
+# counts. A write is never sent twice.
+READ_ELSEWHERE_S, READ_ELSEWHERE_MAX = 0.75, 2
 # All nodes of a cluster agree on a new table before there is an answer.
 DEFINE_S_MAX = 30.0
+
+# Servers complain of a batch over several partitions from 5 KiB on, and refuse it from 50: each partition has a message
+# of its own then.
+TOGETHER_BYTES_MAX = 4_096
 
 CqlRow = tuple[Any, ...]
 
@@ -66,6 +80,7 @@ class CassandraSession:
         self._names: dict[str, frozenset[str]] = {}
         self._room = asyncio.Semaphore(options.in_flight_max)
         self._loop = asyncio.get_running_loop()
+        self._crossing = _Crossing(self._loop)
         self._closed = False
 
     @classmethod
@@ -96,22 +111,44 @@ class CassandraSession:
 
     async def run(self, name: str, values: Mapping[str, Any] | None = None) -> CqlRows:
         """Run a statement with its values. Rows come whole; `TooLarge`: more than `rows_max` of them."""
-        statement = self._statements.get(name)
-        if statement is None:
+        bound = self._bound(name, values or {})
+        return await self._answer(bound, self._statements[name])
+
+    async def run_together(self, writes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Run plain writes as one message. Those to one partition are applied all or none, also in several tables; of
+        the others a part may be, if there is no answer: none waits for another."""
+        groups: dict[tuple[int, bytes], list[BoundStatement]] = {}
+        for name, values in writes:
+            bound, statement = self._bound(name, values), self._statements[name]
+            if statement.reads or statement.conditional:
+                raise CallerError(f"{name} has an answer of its own", "send plain writes together")
+            groups.setdefault((bound.consistency_level, bound.routing_key), []).append(bound)
+        messages: dict[object, list[BoundStatement]] = {}
+        is_small = sum(map(_size, chain.from_iterable(groups.values()))) <= TOGETHER_BYTES_MAX
+        for key, group in groups.items():
+            # A message has one level of consistency.
+            messages.setdefault(key[0] if is_small else key, []).extend(group)
+        statement = self._statements[writes[0][0]]
+        await asyncio.gather(*(self._answer(_message(each), statement) for each in messages.values()))
+
+    def _bound(self, name: str, values: Mapping[str, Any]) -> BoundStatement:
+        if name not in self._statements:
             raise NotFound(f"there is no statement {name}", "session.prepare(…) makes some known")
-        given = dict(values or {})
-        if given.keys() != self._names[name]:
+        if values.keys() != self._names[name]:
             wanted = ", ".join(sorted(self._names[name]))
-            raise CallerError(f"{name} takes {wanted or 'nothing'}, and got {', '.join(sorted(given)) or 'nothing'}")
-        self._check_open()
+            raise CallerError(f"{name} takes {wanted or 'nothing'}, and got {', '.join(sorted(values)) or 'nothing'}")
         try:
-            bound = self._prepared[name].bind(given)
+            return self._prepared[name].bind(dict(values))
         except Exception as error:  # a type of the driver raises whatever a value does not have
             raise CallerError(f"{name}: {error}") from error
+
+    async def _answer(self, message: BoundStatement | BatchStatement, statement: CqlStatement) -> CqlRows:
+        self._check_open()
         await self._room.acquire()
         answer: asyncio.Future[CqlRows] = self._loop.create_future()
         try:
-            _Exchange(self._loop, answer, self._room, self.options.rows_max).send(self._driver.execute_async(bound))
+            exchange = _Exchange(self._crossing, answer, self._room, self.options.rows_max)
+            exchange.send(self._driver.execute_async(message))
         except Exception as error:  # as above
             self._room.release()
             raise failure(error, statement) from error
@@ -133,6 +170,11 @@ class CassandraSession:
             await asyncio.to_thread(self._driver.execute, text, timeout=DEFINE_S_MAX)
         except Exception as error:  # as above
             raise failure(error, CqlStatement.of(text.split("(")[0].strip(), text)) from error
+
+    @property
+    def driver(self) -> Any:
+        """The driver's own session, for those who count or measure what is sent."""
+        return self._driver
 
     @property
     def nodes(self) -> Mapping[str, int]:
@@ -164,8 +206,48 @@ class CassandraSession:
             prepared.consistency_level = getattr(ConsistencyLevel, level)
             prepared.serial_consistency_level = getattr(ConsistencyLevel, serial)
             prepared.fetch_size = self.options.page_rows
+            prepared.is_idempotent = statement.reads
             self._names[statement.name] = frozenset(column.name for column in prepared.column_metadata)
             self._prepared[statement.name] = prepared
+
+
+def _message(writes: Sequence[BoundStatement]) -> BoundStatement | BatchStatement:
+    if len(writes) == 1:
+        return writes[0]
+    batch = BatchStatement(BatchType.UNLOGGED, consistency_level=writes[0].consistency_level)
+    for each in writes:
+        batch.add(each)
+    return batch
+
+
+def _size(bound: BoundStatement) -> int:
+    return sum(len(value) for value in bound.values if value)
+
+
+class _Crossing:
+    """The way from the driver's thread to the loop. Waking the loop costs more than an answer does, so what comes while
+    it has been woken and has not begun yet goes along."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._answered: deque[tuple[_Exchange, CqlRows | None, Exception | None]] = deque()
+        self._woken = False
+
+    def send(self, exchange: _Exchange, rows: CqlRows | None, error: Exception | None) -> None:
+        """Called on the driver's thread."""
+        self._answered.append((exchange, rows, error))
+        if not self._woken:
+            self._woken = True
+            # A loop that was closed meanwhile has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._arrive)
+
+    def _arrive(self) -> None:
+        # Cleared before the first is taken: an answer that comes from here on is taken below, or wakes the loop again.
+        self._woken = False
+        while self._answered:
+            exchange, rows, error = self._answered.popleft()
+            exchange.settle(rows, error)
 
 
 class _Exchange:
@@ -173,12 +255,12 @@ class _Exchange:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        crossing: _Crossing,
         answer: asyncio.Future[CqlRows],
         room: asyncio.Semaphore,
         rows_max: int,
     ) -> None:
-        self._loop, self._answer, self._room, self._rows_max = loop, answer, room, rows_max
+        self._crossing, self._answer, self._room, self._rows_max = crossing, answer, room, rows_max
         self._pages: list[CqlRows] = []
 
     def send(self, response: ResponseFuture) -> None:
@@ -190,8 +272,7 @@ class _Exchange:
         if sum(len(each.rows) for each in self._pages) > self._rows_max:
             self._cross(None, TooLarge(f"an answer of over {self._rows_max} rows", "ask with a LIMIT, or for less"))
         elif not response.has_more_pages:
-            columns = self._pages[0].columns if self._pages else ()
-            self._cross(CqlRows(columns, [row for each in self._pages for row in each.rows]), None)
+            self._cross(_joined(self._pages), None)
         else:
             response.start_fetching_next_page()
 
@@ -199,11 +280,9 @@ class _Exchange:
         self._cross(None, error)
 
     def _cross(self, rows: CqlRows | None, error: Exception | None) -> None:
-        # A loop that was closed meanwhile has nobody left who waits.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._settle, rows, error)
+        self._crossing.send(self, rows, error)
 
-    def _settle(self, rows: CqlRows | None, error: Exception | None) -> None:
+    def settle(self, rows: CqlRows | None, error: Exception | None) -> None:
         self._room.release()
         if self._answer.done():
             return
@@ -213,12 +292,31 @@ class _Exchange:
             self._answer.set_result(rows or CqlRows())
 
 
+def _joined(pages: Sequence[CqlRows]) -> CqlRows:
+    if len(pages) <= 1:
+        return pages[0] if pages else CqlRows()
+    return CqlRows(pages[0].columns, [row for each in pages for row in each.rows])
+
+
+class ReadsElsewhere(FallthroughRetryPolicy):  # type: ignore[misc]
+    """A read whose connection broke goes to the next node; everything else is for the caller to decide."""
+
+    def on_request_error(
+        self, query: Any, consistency: int, error: Exception, retry_num: int
+    ) -> tuple[int, int | None]:
+        # What prepares a statement has no query.
+        if getattr(query, "is_idempotent", False) and retry_num < READ_ELSEWHERE_MAX:
+            return self.RETRY_NEXT_HOST, None
+        return self.RETHROW, None
+
+
 def _cluster(options: CassandraOptions) -> Any:
     profile = ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(options.local_dc)),
-        retry_policy=FallthroughRetryPolicy(),
+        retry_policy=ReadsElsewhere(),
         request_timeout=options.timeout_s,
-        row_factory=_aware_rows,
+        row_factory=CqlRows,
+        speculative_execution_policy=ConstantSpeculativeExecutionPolicy(READ_ELSEWHERE_S, READ_ELSEWHERE_MAX),
     )
     login = PlainTextAuthProvider(options.username, options.password) if options.username else None
     return Cluster(
@@ -230,7 +328,11 @@ def _cluster(options: CassandraOptions) -> Any:
         connect_timeout=options.connect_timeout_s,
         control_connection_timeout=options.connect_timeout_s,
         idle_heartbeat_interval=HEARTBEAT_S,
-        idle_heartbeat_timeout=options.timeout_s,
+        idle_heartbeat_timeout=min(options.timeout_s, HEARTBEAT_ANSWER_S_MAX),
+        max_schema_agreement_wait=DEFINE_S_MAX,
+        # Without it a statement waits for the acknowledgement of the one before: up to 40 ms on any line that is not
+        # as short as loopback.
+        sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
         monitor_reporting_enabled=False,
         protocol_version=options.protocol_version,
     )
@@ -239,15 +341,7 @@ def _cluster(options: CassandraOptions) -> Any:
 def _connect(cluster: Any, keyspace: str) -> Any:
     """In two steps: a keyspace that is missing is told from a node that does not answer."""
     driver = cluster.connect()
+    driver.client_protocol_handler = MomentProtocol
     if keyspace:
         driver.set_keyspace(keyspace)
     return driver
-
-
-def _aware_rows(columns: Sequence[str], rows: Sequence[CqlRow]) -> CqlRows:
-    """The driver's moments have no zone and mean UTC."""
-    return CqlRows(columns, [tuple(map(_aware, row)) for row in rows])
-
-
-def _aware(value: Any) -> Any:
-    return value.replace(tzinfo=UTC) if type(value) is datetime else value

@@ -55,3 +55,7 @@ class CassandraTables:
         """Run a statement; its rows, with aware moments. Of a conditional write the first column says whether it was
         applied. `Unknown`: it was sent, and its answer was lost. `Unreachable`: nothing was written."""
         return list((await self.session.run(name, values)).rows)
+
+    async def run_together(self, *writes: tuple[str, Mapping[str, Any]]) -> None:
+        """Run plain writes, each a name and its values, as one message: see `CassandraSession.run_together`."""
+        await self.session.run_together(writes)

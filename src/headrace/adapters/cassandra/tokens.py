@@ -37,14 +37,14 @@ class Token:
 
 @dataclass(slots=True)
 class Resource:
-    """What one client knows of a resource: the rest of its block, the row of the grant it reported last, and a row that
-    it wrote without knowing yet whether it may be reported. `turn` admits one grant at a time."""
+    """What one client knows of a resource: the rest of its block, the row of the grant it reported last, and rows
+    that it wrote without knowing yet whether they may be reported. `turn` admits one grant at a time."""
 
     name: str
     next: int = 1
     end: int = 0
     granted: LockRow | None = None
-    unsure: LockRow | None = None
+    unsure: tuple[LockRow, ...] = ()
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     purchase: asyncio.Lock = field(default_factory=asyncio.Lock)
     used: int = 0
@@ -104,27 +104,28 @@ class Tokens:
     async def _buy(self, resource: Resource, above: int) -> None:
         """Buy the block after the newest one, or the first."""
         size, name = self._session.options.block_size, resource.name
-        floor, seen = max(above, resource.end), None
+        floor, there, seen = max(above, resource.end), False, None
         for failures in range(1, PURCHASES_MAX + 1):
             begin = max(floor, seen or 0)
-            statement = "seq_insert" if seen is None else "seq_advance"
+            statement = "seq_advance" if there else "seq_insert"
             values = {"resource": name, "last_seq": begin + size, "seen_last_seq": seen}
             taken = {value: values[value] for value in self._session.takes(statement)}
             try:
                 answer = await self._session.run(statement, taken)
             except Unknown:
-                seen = _last(await decisive(self._session, "seq_row", {"resource": name}))
+                there, seen = _last(await decisive(self._session, "seq_row", {"resource": name}))
                 continue
             if answer.applied:
                 resource.next, resource.end = begin + 1, begin + size
                 return
-            if seen is not None:
+            if there:
                 await asyncio.sleep(CONTENTION.pause_s(failures, random.random()))
-            seen = _last(answer)
+            there, seen = _last(answer)
         raise Busy(f"the tokens of {name!r} are fought for: {PURCHASES_MAX} tries to buy a block were in vain")
 
 
-def _last(answer: CqlRows) -> int | None:
-    """The end of the newest block, in a refusal or as it was read; None: there is none."""
+def _last(answer: CqlRows) -> tuple[bool, int | None]:
+    """Whether there is a row, in a refusal or as it was read, and the end of the newest block; a foreign row may have
+    none. A refused condition on a row that is gone names no column."""
     row = answer.first()
-    return None if row is None else row.get("last_seq")
+    return (False, None) if row is None or "last_seq" not in row else (True, row["last_seq"])

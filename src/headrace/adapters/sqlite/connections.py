@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import apsw
 
@@ -21,6 +22,8 @@ from headrace.core.errors import (
 
 MEMORY = ":memory:"
 BUSY_MS = 10_000
+# Turning a file takes about a millisecond.
+TURN_S = 0.005
 PAGE_BYTES = 8_192
 CHECKPOINT_PAGES = 4_000
 STATEMENTS_MAX = 500
@@ -58,11 +61,28 @@ def configure(connection: apsw.Connection, path: str) -> None:
     if path == MEMORY:
         return
     connection.pragma("page_size", PAGE_BYTES)
-    mode = connection.pragma("journal_mode", "wal")
+    mode = _write_ahead(connection)
     if mode != "wal":
         raise UnsafeStore(f"{path} cannot use a write-ahead log (it is in mode {mode})", "use a local disk")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+
+
+def _write_ahead(connection: apsw.Connection) -> str:
+    """Ask for the write-ahead log, for as long as a busy file is waited for elsewhere.
+
+    Of several connections that turn a new file at once SQLite refuses some immediately: its busy timeout is not for
+    them, since two that read and want to write would wait for each other.
+    """
+    until = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            mode: str = connection.pragma("journal_mode", "wal")
+            return mode
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(TURN_S)
 
 
 SURROUNDINGS = (apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CorruptError, apsw.NoMemError)
