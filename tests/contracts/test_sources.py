@@ -13,15 +13,21 @@ from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemS
 from headrace.ports.source import SourceFeatures
 from headrace.testing.contracts import SourceContract, SuppliedItem
 from headrace.testing.memory_source import MemorySource
-from headrace.testing.passage import ManualClock, ManualPassage, Passage
+from headrace.testing.passage import ManualClock, Passage
 from headrace.testing.simulation.sources.bugs import (
+    AcquitsGivenBack,
+    BeginsUnfenced,
+    ChargesEveryLoss,
     ChargesGivenBack,
     ChargesLostHolds,
     FencesAnew,
+    ForgetsCrashes,
+    ForgetsLosses,
     GivesBackToNobody,
     HoldsUnread,
     RevivesHolds,
     SettlesUnfenced,
+    ShowsHeld,
 )
 from headrace.testing.twins import turns_red
 
@@ -46,18 +52,11 @@ class MemorySupply:
         row = self.source.rows[key]
         return SuppliedItem(row.state, row.attempts, row.failure.reason if row.failure else "")
 
+    async def occupy(self, key: str) -> None:
+        self.source.occupy(key)
+
     async def sweep(self) -> None:
         """The poll shows what lost holds had."""
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def passage(clock: ManualClock) -> Passage:
-    return ManualPassage(clock)
 
 
 class TestMemorySource(SourceContract):
@@ -122,6 +121,16 @@ class ReportsUnfenced(MemorySource):
         return True
 
 
+class NeverAcquits(MemorySource):
+    """Once a suspect, always one."""
+
+    async def settle(self, held: HeldItem, settlement: ItemSettlement) -> bool:
+        suspect = self.rows[held.key].suspect
+        settled = await super().settle(held, settlement)
+        self.rows[held.key].suspect = suspect
+        return settled
+
+
 TWINS: list[tuple[type[MemorySource], str]] = [
     (SettlesUnfenced, "test_a_late_holder_changes_nothing"),
     (HoldsUnread, "test_a_stale_candidate_is_not_held"),
@@ -134,9 +143,17 @@ TWINS: list[tuple[type[MemorySource], str]] = [
     (HoldsTwice, "test_a_held_item_is_not_held_twice"),
     (HoldsTwice, "test_one_of_many_holds"),
     (HoldsTwice, "test_a_holder_that_asks_again_gets_the_same_hold"),
+    (ShowsHeld, "test_what_others_hold_does_not_hide_the_rest"),
     (AnswersOldHolds, "test_a_repeated_hold_lasts_from_then_on"),
     (KnowsNoRepeat, "test_a_repeated_settlement_changes_nothing"),
     (KeepsHolds, "test_what_a_lost_worker_held_comes_back_and_no_attempt_is_spent"),
+    (ForgetsLosses, "test_an_item_of_a_lost_hold_is_suspect_and_not_charged"),
+    (ChargesEveryLoss, "test_an_item_of_a_lost_hold_is_suspect_and_not_charged"),
+    (ForgetsCrashes, "test_only_a_hold_that_was_lost_alone_is_charged"),
+    (BeginsUnfenced, "test_only_a_hold_that_was_lost_alone_is_charged"),
+    (AcquitsGivenBack, "test_a_suspect_that_is_given_back_is_still_one"),
+    (ForgetsCrashes, "test_a_settlement_clears_a_suspect_and_keeps_its_crashes"),
+    (NeverAcquits, "test_a_settlement_clears_a_suspect_and_keeps_its_crashes"),
     (ReportsUnfenced, "test_progress_is_kept_under_the_hold_only"),
 ]
 

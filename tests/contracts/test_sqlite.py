@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 
 import pytest
+from sqlite_handles import InAFile
 
 from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.store import SqliteStore
@@ -17,23 +18,12 @@ from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, InspectorContract, OperationsContract, StoreContract
 from headrace.testing.contracts.bench import ALL, flow, parcel, work
 from headrace.testing.contracts.random_walk import Wanderer
-from headrace.testing.passage import ManualClock, ManualPassage, Passage
+from headrace.testing.passage import ManualClock, Passage
 
-HANDLES = 3
 PLAIN = flow(work("read"))
 
 
-class Timed:
-    @pytest.fixture
-    def clock(self) -> ManualClock:
-        return ManualClock()
-
-    @pytest.fixture
-    def passage(self, clock: ManualClock) -> Passage:
-        return ManualPassage(clock)
-
-
-class TestSqliteInMemory(Timed, StoreContract, OperationsContract, InspectorContract):
+class TestSqliteInMemory(StoreContract, OperationsContract, InspectorContract):
     @pytest.fixture
     async def store(self, clock: ManualClock) -> AsyncIterator[Backend]:
         store = await SqliteStore.open(clock=clock)
@@ -41,20 +31,10 @@ class TestSqliteInMemory(Timed, StoreContract, OperationsContract, InspectorCont
         await store.close()
 
 
-class TestSqliteInAFile(Timed, StoreContract, OperationsContract, InspectorContract):
-    @pytest.fixture
-    async def store(self, handles: Sequence[Backend]) -> Backend:
-        return handles[0]
-
-    @pytest.fixture
-    async def handles(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Sequence[Backend]]:
-        stores = [await SqliteStore.open(str(tmp_path / "store.db"), clock=clock) for _ in range(HANDLES)]
-        yield stores
-        for store in stores:
-            await store.close()
+class TestSqliteInAFile(InAFile, StoreContract, OperationsContract, InspectorContract): ...
 
 
-class TestSqliteTime(Timed):
+class TestSqliteTime:
     """What only a clock in the hand can show."""
 
     @pytest.fixture
@@ -157,7 +137,7 @@ class TestSqliteTime(Timed):
         assert (await bench.repeat(settlement)).accepted
 
 
-class TestSqliteWalks(Timed):
+class TestSqliteWalks:
     """Many more walks than a server has time for."""
 
     @pytest.mark.parametrize("seed", range(100, 140))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
-
 import pytest
+from sqlite_handles import InAFile
 
 from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.store import SqliteStore
@@ -23,38 +21,16 @@ from headrace.testing.contracts import (
     LockClientContract,
     OutboxContract,
 )
-from headrace.testing.passage import ManualClock, ManualPassage, Passage
-
-HANDLES = 3
+from headrace.testing.passage import ManualClock
 
 
-class Timed:
-    @pytest.fixture
-    def clock(self) -> ManualClock:
-        return ManualClock()
-
-    @pytest.fixture
-    def passage(self, clock: ManualClock) -> Passage:
-        return ManualPassage(clock)
-
-
-class TestSqliteInline(Timed, OutboxContract, BusContract, LedgerContract, LeasesContract, LockClientContract):
+class TestSqliteInline(OutboxContract, BusContract, LedgerContract, LeasesContract, LockClientContract):
     @pytest.fixture
     async def store(self, clock: ManualClock) -> Parts:
         return SqliteStore(InlineDatabase(), clock)
 
 
-class TestSqliteInAFile(Timed, OutboxContract, BusContract, LedgerContract, LeasesContract):
-    @pytest.fixture
-    async def store(self, handles: Sequence[Parts]) -> Parts:
-        return handles[0]
-
-    @pytest.fixture
-    async def handles(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Sequence[Parts]]:
-        stores = [await SqliteStore.open(str(tmp_path / "store.db"), clock=clock) for _ in range(HANDLES)]
-        yield stores
-        for store in stores:
-            await store.close()
+class TestSqliteInAFile(InAFile, OutboxContract, BusContract, LedgerContract, LeasesContract): ...
 
 
 async def test_the_fences_of_a_store_are_not_drawn_apart() -> None:
@@ -82,7 +58,7 @@ async def test_a_relay_reads_a_long_line_of_one_key_once(count: int) -> None:
 DAY_S = 86_400.0
 
 
-class TestWhatIsForgotten(Timed):
+class TestWhatIsForgotten:
     @pytest.fixture
     async def store(self, clock: ManualClock) -> SqliteStore:
         return SqliteStore(InlineDatabase(), clock)

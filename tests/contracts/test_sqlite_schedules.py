@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
-
 import pytest
+from sqlite_handles import InAFile
 
 from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.statements import load_statements
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import SchedulesContract
-from headrace.testing.passage import ManualClock, ManualPassage, Passage
+from headrace.testing.passage import ManualClock, ManualPassage
 from headrace.testing.twins import turns_red
 
-HANDLES = 3
 
-
-class Timed:
-    @pytest.fixture
-    def clock(self) -> ManualClock:
-        return ManualClock()
-
-    @pytest.fixture
-    def passage(self, clock: ManualClock) -> Passage:
-        return ManualPassage(clock)
-
-
-class TestSqliteInline(Timed, SchedulesContract):
+class TestSqliteInline(SchedulesContract):
     @pytest.fixture
     async def store(self, clock: ManualClock) -> Parts:
         return SqliteStore(InlineDatabase(), clock)
 
 
-class TestSqliteInAFile(Timed, SchedulesContract):
-    @pytest.fixture
-    async def store(self, handles: Sequence[Parts]) -> Parts:
-        return handles[0]
-
-    @pytest.fixture
-    async def handles(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Sequence[Parts]]:
-        stores = [await SqliteStore.open(str(tmp_path / "store.db"), clock=clock) for _ in range(HANDLES)]
-        yield stores
-        for store in stores:
-            await store.close()
+class TestSqliteInAFile(InAFile, SchedulesContract): ...
 
 
 TWINS = {

@@ -14,18 +14,10 @@ from headrace.ports.backend import Backend
 from headrace.testing.contracts import Bench, TransactionContract
 from headrace.testing.contracts.bench import ALL
 from headrace.testing.contracts.recorded_statements import PLAIN, Query
-from headrace.testing.passage import ManualClock, ManualPassage, Passage
+from headrace.testing.passage import ManualClock
 
 
 class TestTransactionalSqlite(TransactionContract):
-    @pytest.fixture
-    def clock(self) -> ManualClock:
-        return ManualClock()
-
-    @pytest.fixture
-    def passage(self, clock: ManualClock) -> Passage:
-        return ManualPassage(clock)
-
     @pytest.fixture
     async def database(self) -> InlineDatabase:
         return InlineDatabase()

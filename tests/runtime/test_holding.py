@@ -24,6 +24,7 @@ from headrace.runtime.context import AHEAD_ITEMS, Context, Out
 from headrace.runtime.flow import Flow
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
+from headrace.testing.passage import RealPassage
 
 SHORT = WorkerOptions(hold_s=0.5, poll_s=0.05, partial_s=0.05, grace_s=0.1)
 
@@ -304,7 +305,7 @@ class Late(Faulty):
         late = frozenset(claim.fence for claim in grant.claims if claim.flow == "digest")
         if late and not self.late:
             self.late = late
-            await asyncio.sleep(hold_s)
+            await RealPassage().past(hold_s)
         return grant
 
 

@@ -22,6 +22,7 @@ from headrace.core.outcomes import Dead, Retry, Snooze
 from headrace.core.retry import RetryPolicy
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
 from headrace.runtime.relay import Relay, RelayOptions
+from headrace.testing.passage import RealPassage
 
 ALL = Subscription("all", ("#",), deliveries_max=2)
 AT_ONCE = RetryPolicy(first_s=0.0)
@@ -343,7 +344,7 @@ async def test_a_long_handler_keeps_its_message(store: SqliteStore) -> None:
 
     async def handle(delivery: Delivery) -> None:
         handled.append(delivery.event.event_id)
-        await asyncio.sleep(0.5)
+        await RealPassage().past(2 * options.hold_s)
 
     await publish(store, 1)
     options = InletOptions(hold_s=0.2, poll_s=0.02)

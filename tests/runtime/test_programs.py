@@ -17,6 +17,7 @@ from headrace.core.backoff import Backoff
 from headrace.runtime.programs import Program
 from headrace.runtime.seams import RealClock
 from headrace.runtime.supervisor import UNREACHABLE, USAGE, Plan, Supervisor
+from headrace.testing.rig.children import started_at
 
 QUICK = Backoff(0.01, 0.02, jitter=0.0)
 READY = "from headrace.runtime.programs import die_with_parent, tell_ready; die_with_parent(); tell_ready('here')"
@@ -93,8 +94,8 @@ async def test_a_patient_plan_waits_for_a_server_and_another_does_not(tmp_path: 
 
 
 async def test_a_program_that_does_not_stop_is_killed(tmp_path: Path) -> None:
-    deaf = "import signal, time\nfor number in (2, 15): signal.signal(number, signal.SIG_IGN)"
-    plan = Plan((program("deaf", deaf, READY, "time.sleep(600)"),), hold_s=30.0, drain_s=0.1, patient=True)
+    deaf = "import signal\nfor number in (2, 15): signal.signal(number, signal.SIG_IGN)"
+    plan = Plan((program("deaf", deaf, READY, "signal.pause()"),), hold_s=30.0, drain_s=0.1, patient=True)
     supervisor = Supervisor(plan, RealClock(), print)
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(20):
@@ -130,19 +131,12 @@ asyncio.run(main())
         child = int(await process.stdout.readline())
     process.kill()
     await process.wait()
-    await asyncio.to_thread(until, lambda: not _lives(child), "the child has ended", 20)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    await asyncio.to_thread(until, lambda: started_at(child) is None, "the child has ended", 20)
 
 
 async def test_one_that_is_stopped_before_it_is_ready_prints_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
     lines: list[str] = []
-    busy = program("busy", "print('begun', flush=True)", "import time; time.sleep(600)", told=lines.append)
+    busy = program("busy", "print('begun', flush=True)", "import signal; signal.pause()", told=lines.append)
     async with supervised(busy) as (supervisor, running):
         await eventually(lambda: lines, "it has begun")
         supervisor.stop_now()

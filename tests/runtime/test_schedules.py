@@ -220,16 +220,16 @@ def hours(database: InlineDatabase, flow: Flow, count: int, *beside: Schedule) -
     store = SqliteStore(database, clock)
     seams = Seams(clock, Random(2), CountedIdentity("w"), VirtualThreads(loop, process, Random(3)))
 
-    async def pass_by() -> None:
+    async def begin() -> None:
         for schedule in beside:
             await store.schedules.add(schedule)
             await store.schedules.run(schedule.name, 4_711)
         loop.spawn(process, Worker(store, [flow], seams).run())
-        await asyncio.sleep(count * 3_600.0)
 
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(loop.spawn(loop.system, pass_by()))
+        loop.run_until_complete(loop.spawn(loop.system, begin()))
+        loop.elapse(count * 3_600.0)
     finally:
         asyncio.set_event_loop(None)
         loop.bury()

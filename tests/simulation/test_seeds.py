@@ -73,7 +73,7 @@ def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: VirtualLo
     seen, victim = Bystander(loop), Process("victim")
     loop.spawn(victim, seen.work("v", 5))
     loop.later(loop.system, 2.5, loop.kill, victim)
-    loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(10.0)))
+    loop.elapse(10.0)
     assert seen.lines == ["v0@1", "v1@2"]
     loop.bury()
 
@@ -83,7 +83,7 @@ def test_a_paused_process_goes_on_where_it_was_with_its_timers_due(loop: Virtual
     loop.spawn(frozen, seen.work("f", 3))
     loop.later(loop.system, 1.5, loop.pause, frozen)
     loop.later(loop.system, 7.0, loop.resume, frozen)
-    loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(10.0)))
+    loop.elapse(10.0)
     assert seen.lines == ["f0@1", "f1@7", "f2@8", "f cleaned up"]
     loop.bury()
 
@@ -94,7 +94,7 @@ def test_the_threads_of_a_blocked_process_go_on(loop: VirtualLoop) -> None:
     loop.spawn(process.thread("heart"), seen.work("heart", 2))
     loop.later(loop.system, 0.5, loop.block, process)
     loop.later(loop.system, 5.0, loop.resume, process)
-    loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(10.0)))
+    loop.elapse(10.0)
     assert seen.lines[:3] == ["heart0@1", "heart1@2", "heart cleaned up"]
     assert seen.lines[3:] == ["loop0@5", "loop1@6", "loop cleaned up"]
     loop.bury()
@@ -106,7 +106,7 @@ def test_a_late_loop_finds_several_timers_due_in_one_turn() -> None:
         loop = VirtualLoop(Random(1), late_s)
         for number in range(100):
             loop.later(loop.system, 1.0 + 0.01 * number, lambda loop=loop: turns.append(loop.time()))
-        loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(3.0)))
+        loop.elapse(3.0)
         loop.bury()
     assert len(set(turns[:100])) == 100
     assert len(set(turns[100:])) < 50
@@ -119,7 +119,7 @@ def test_a_run_in_which_nothing_can_happen_any_more_is_a_deadlock(loop: VirtualL
 
 
 def test_time_passes_at_once(loop: VirtualLoop) -> None:
-    loop.run_until_complete(loop.spawn(loop.system, asyncio.sleep(86_400.0)))
+    loop.elapse(86_400.0)
     assert loop.time() == 86_400.0
     loop.bury()
 

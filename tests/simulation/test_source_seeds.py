@@ -28,7 +28,7 @@ def test_a_planted_bug_is_noticed(name: str) -> None:
     ].what
 
 
-@pytest.mark.parametrize("seed", [14, 44, 54, 87])
+@pytest.mark.parametrize("seed", [61, 266, 339, 424])
 def test_no_error_and_no_timeout_of_its_own_leads_a_handler_past_its_hold(seed: int) -> None:
     """A process that was stopped wakes with an answer, an error or an expired timeout for its handler, and the hold has
     passed meanwhile."""

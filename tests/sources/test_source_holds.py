@@ -51,6 +51,34 @@ class TestHolds:
         assert worker.observer.counts["hold.lost"] == 1
         assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 6)
 
+    def test_a_renewal_can_be_asked_for_before_its_time(self, bench: SourceBench) -> None:
+        ended_at: list[float] = []
+
+        async def work(_payload: Any, _context: SourceContext) -> None:
+            try:
+                await take(50.0)
+            finally:
+                ended_at.append(bench.clock.monotonic())
+
+        async def story() -> None:
+            serving = asyncio.ensure_future(bench.serve(worker, 3.0))
+            await bench.until(lambda: bench.source.rows["a"].holder)
+            await take(0.05)
+            asked_at = bench.clock.monotonic()
+            assert worker.renew_now({"a", "b"}) == {"a"}
+            await take(0.05)
+            assert ended_at == []
+            bench.source.rows["a"].fence += 1
+            worker.renew_now({"a"})
+            await take(0.05)
+            assert len(ended_at) == 1
+            assert ended_at[0] - asked_at < 0.2
+            await serving
+
+        bench.source.add("a")
+        worker = bench.worker(work)
+        bench.run(story())
+
     def test_unanswered_renewals_end_the_handler_before_the_hold_ends(self) -> None:
         class Mute(MemorySource):
             async def renew(self, held: HeldItem, hold_s: float) -> bool:
@@ -147,6 +175,48 @@ class TestHolds:
         bench.source.add("a")
         draining = bench.worker(work, drain_s=0.0)
         bench.run(story())
+        assert sent == []
+        row = bench.source.rows["a"]
+        assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)
+
+    @pytest.mark.parametrize("call", ["hold", "begin_alone", "renew"])
+    def test_what_begins_or_keeps_a_hold_takes_no_step_after_it(self, call: str) -> None:
+        """As a source does that writes more than a lock: a job that was deleted from its queue by a process that was
+        stopped meanwhile may have been put back by then."""
+        sent: list[int] = []
+
+        class Stepwise(MemorySource):
+            async def _second(self, name: str, fence: int) -> None:
+                if name == call and fence == 1:
+                    answered = bench.loop.create_future()
+                    bench.loop.call_later(0.05, frozen, answered)
+                    await answered
+                    sent.append(fence)
+
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                held = await super().hold(candidate, holder, hold_s)
+                await self._second("hold", 0 if held is None else held.fence)
+                return held
+
+            async def begin_alone(self, held: HeldItem) -> bool:
+                await self._second("begin_alone", held.fence)
+                return await super().begin_alone(held)
+
+            async def renew(self, held: HeldItem, hold_s: float) -> bool:
+                kept = await super().renew(held, hold_s)
+                await self._second("renew", held.fence)
+                return kept
+
+        def frozen(answered: asyncio.Future[None]) -> None:
+            bench.loop._now += 20.0
+            answered.set_result(None)
+
+        async def work(_payload: Any, context: SourceContext) -> None:
+            await take(2.0 if context.fence == 1 else 0.1)
+
+        bench = SourceBench(Stepwise)
+        bench.source.add("a", suspect=True)
+        bench.run(bench.serve(bench.worker(work), 40.0))
         assert sent == []
         row = bench.source.rows["a"]
         assert (row.state, row.attempts, row.fence) == (ItemState.DONE, 1, 2)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from source_bench import OPTIONS, SourceBench, nothing, take
 
-from headrace.core.errors import SchemaMismatch, Unreachable
+from headrace.core.errors import CallerError, SchemaMismatch, Unreachable
 from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled
 from headrace.sources import SourceContext
 from headrace.testing.memory_source import MemorySource
@@ -86,6 +86,32 @@ class TestOutages:
             bench.run(bench.worker(work).run())
         row = bench.source.rows["a"]
         assert (row.state, row.holder, row.attempts) == (None, "", 0)
+
+    def test_an_item_that_cannot_be_held_leaves_the_others_alone(self) -> None:
+        class OneBad(MemorySource):
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                if candidate.key == "bad":
+                    raise CallerError("a number that no column holds")
+                return await super().hold(candidate, holder, hold_s)
+
+        bench = SourceBench(OneBad)
+        for key in ("a", "bad", "b"):
+            bench.source.add(key)
+        worker = bench.worker(nothing, in_progress_max=1)
+        bench.run(bench.serve(worker, 10.0))
+        assert [row.state for row in bench.source.rows.values()] == [ItemState.DONE, None, ItemState.DONE]
+        assert worker.observer.counts["hold.failed"] > 1
+
+    @pytest.mark.parametrize("kind", [SchemaMismatch, RuntimeError])
+    def test_a_hold_that_fails_for_all_ends_the_worker(self, kind: type[Exception]) -> None:
+        class Broken(MemorySource):
+            async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
+                raise kind("another version")
+
+        bench = SourceBench(Broken)
+        bench.source.add("a")
+        with pytest.raises(kind):
+            bench.run(bench.worker(nothing).run())
 
     def test_a_settlement_is_repeated_as_it_was(self) -> None:
         class Losing(MemorySource):

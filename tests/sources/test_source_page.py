@@ -14,7 +14,7 @@ import pytest
 from pages import block, blocks
 
 import headrace
-from headrace.core.sources import ItemState
+from headrace.core.sources import ItemCandidate, ItemState
 from headrace.ports import Source
 from headrace.runtime.seams import RealClock
 from headrace.tables import Statements
@@ -23,6 +23,7 @@ from headrace.testing.passage import Passage, RealPassage
 
 PAGE = "docs/sources.md"
 BRIEF_S = 0.5
+AN_HOUR_S = 3_600.0
 
 
 @dataclass(slots=True)
@@ -49,6 +50,9 @@ class ErrandSupply:
         return SuppliedItem(
             None if state == ItemState.AGAIN else ItemState(state), attempts, error.removeprefix("no error")
         )
+
+    async def occupy(self, key: str) -> None:
+        await self.source.hold(ItemCandidate(key), "another", AN_HOUR_S)
 
     async def sweep(self) -> None:
         """The poll shows what lost holds had."""

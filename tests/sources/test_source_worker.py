@@ -13,6 +13,7 @@ from headrace.core.errors import InvalidFlow
 from headrace.core.retry import RetryPolicy
 from headrace.core.sources import HeldItem, ItemSettlement, ItemState
 from headrace.runtime.failed_attempts import FailedAttempt
+from headrace.services import log_to_stderr
 from headrace.sources import SourceContext, SourceOptions
 from headrace.testing.memory_source import MemorySource
 
@@ -46,6 +47,28 @@ class TestOutcomes:
         assert (row.failure.reason, row.failure.rule) == ("ValueError", "attempts_max")
         assert 'raise ValueError(f"attempt' in row.failure.traceback
         assert "runtime" not in row.failure.traceback
+
+    def test_a_log_that_quotes_no_errors_has_classes_and_frames(
+        self, bench: SourceBench, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        async def fail(payload: str, _context: SourceContext) -> None:
+            try:
+                raise KeyError(payload)
+            except KeyError as error:
+                raise ExceptionGroup(payload, [ValueError(payload)]) from error
+
+        log_to_stderr()
+        bench.source.add("a", "the-payload")
+        worker = bench.worker(fail, retry=RetryPolicy(attempts_max=1), quotes_errors=False)
+        bench.run(bench.serve(worker, 20.0))
+        said = capsys.readouterr().err
+        assert "the-payload" not in said
+        assert "KeyError" in said
+        assert "ExceptionGroup of ValueError" in said
+        assert "raise KeyError(payload)" in said
+        failure = bench.source.rows["a"].failure
+        assert failure is not None
+        assert "the-payload" in failure.traceback
 
     def test_an_item_has_its_own_limit_of_attempts(self, bench: SourceBench) -> None:
         async def fail(_payload: Any, _context: SourceContext) -> None:

@@ -11,6 +11,10 @@ written for an item between `hold` and `settle` is written under its hold, and a
   before it ends; so clocks that differ cost time and never truth.
 - *Nothing is lost*: an item whose hold has passed is a candidate again, by the poll itself or by a sweep that the
   source runs beside its workers. A lost hold spends no attempt.
+- *Suspects*: an item whose hold was lost may be what killed its worker. It is answered as `suspect` (after
+  `features.suspected_after` losses in a row), and the worker starts it only when nothing else is started in its
+  process, after `begin_alone`. A hold that is lost behind that is a crash of the item. One with `CRASHES_MAX` of them
+  is settled dead (`worker_lost`) and not started again.
 """
 
 from __future__ import annotations
@@ -28,10 +32,15 @@ class SourceFeatures:
 
     `holds_repeat`: a repeated `hold` of a live holder gets the same hold again; without it the worker does not ask
     again after a lost answer, and the item waits for the hold to pass. `reports`: `report` keeps what it is given.
+    `suspects`: lost holds are counted; without it an item that kills its worker is run again for ever. An item is
+    suspected after so many losses in a row: more than one where a worker that is lost takes many long items with it,
+    which would all have to wait for each other, and costs as many crashes more until the guilty one is found.
     """
 
     holds_repeat: bool = True
     reports: bool = True
+    suspects: bool = True
+    suspected_after: int = 1
 
 
 class Source(Protocol):
@@ -55,6 +64,11 @@ class Source(Protocol):
         request, and an earlier one may have been carried out long ago (`features.holds_repeat`; without it, None).
         """
 
+    async def begin_alone(self, held: HeldItem) -> bool:
+        """Record that a suspect is started now, and nothing beside it: if this hold is lost, that is a crash of the
+        item. A hold that is lost before this charges nobody, one that is given back or settled neither. False as in
+        `settle`; repeated likewise."""
+
     async def renew(self, held: HeldItem, hold_s: float) -> bool:
         """Hold on for another `hold_s` from now. False: the hold was lost or has ended; one that has passed is not
         revived."""
@@ -64,12 +78,13 @@ class Source(Protocol):
         nothing.
 
         False: the hold was lost, and nothing was written. A repeat of what was applied is True for as long as nobody
-        has held the item since, and changes nothing.
+        has held the item since, and changes nothing. The item is no suspect any more, unless it died as one
+        (`worker_lost`); its crashes are kept.
         """
 
     async def give_back(self, held: HeldItem) -> bool:
-        """End the hold as if it had not been: the item waits at once, its attempts as they were. False as in
-        `settle`; repeated likewise."""
+        """End the hold as if it had not been: the item waits at once, its attempts as they were, and a suspect is still
+        one. False as in `settle`; repeated likewise."""
 
     async def report(self, held: HeldItem, progress: Mapping[str, object]) -> bool:
         """Keep what the handler says of its progress, for people to see; the newest replaces the one before. False: the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +42,26 @@ def trace(error: BaseException) -> str:
     text = "".join(traceback.format_exception(type(error), error, _from_handler(error.__traceback__)))
     # Cut twice: a huge message is not searched as a whole, and a secret is not cut in half before it is seen.
     return clipped(redacted_text(clipped(text, 4 * TRACEBACK_BYTES_MAX)), TRACEBACK_BYTES_MAX)
+
+
+def frames(error: BaseException) -> str:
+    """The traceback without a word of what the errors say: classes and frames, for a log that may hold nothing of what
+    was worked on. Causes and contexts come first, as in a traceback."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        trail = traceback.format_list(traceback.extract_tb(_from_handler(following.__traceback__)))
+        inner = f" of {_classes(following.exceptions)}" if isinstance(following, BaseExceptionGroup) else ""
+        parts.append(f"{''.join(trail)}{type(following).__qualname__}{inner}\n")
+        context = None if following.__suppress_context__ else following.__context__
+        following = following.__cause__ or context
+    return clipped("\n".join(reversed(parts)), TRACEBACK_BYTES_MAX)
+
+
+def _classes(errors: Sequence[BaseException]) -> str:
+    return ", ".join(sorted({type(each).__qualname__ for each in errors}))
 
 
 def _from_handler(trail: TracebackType | None) -> TracebackType | None:

@@ -7,10 +7,13 @@ before one that is an error: a coroutine that expects it goes on behind it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
+
+from headrace.core.errors import Unknown
 
 T = TypeVar("T")
 
@@ -56,3 +59,15 @@ class Fenced(Coroutine[Any, Any, T]):
                 raise
             except BaseException as error:
                 step = partial(self.throw, error)
+
+
+async def while_held(call: Coroutine[Any, Any, T], seconds: float) -> T:
+    """What a coroutine answers that takes a lock for so many seconds and works under it, without renewals. It is
+    counted from here, before the lock is asked for. `Unknown` if it was not done in time: a process that was frozen
+    finds the lock with another, who may have done it all meanwhile, and writes nothing more."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + seconds
+    try:
+        return await Fenced(call, lambda: clock() >= until)
+    except HoldEnded:
+        raise Unknown(f"it was not done within the {seconds:g} s that its lock is held") from None

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.core.claims import Loss
-from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled
+from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled, is_worker_lost
 from headrace.ports.seams import Clock
 from headrace.ports.source import SourceFeatures
 
 
 @dataclass(slots=True)
 class SourceRow:
-    """One item. `state` is None while it waits or is held; `until` is when its hold passes, by the source's clock."""
+    """One item. `state` is None while it waits or is held; `until` is when its hold passes, by the source's clock.
+    `alone`: it was begun alone under its last hold."""
 
     payload: Any
     due_at: float = 0.0
@@ -30,6 +31,9 @@ class SourceRow:
     fence: int = 0
     holder: str = ""
     until: float = 0.0
+    suspect: bool = False
+    alone: bool = False
+    crashes: int = 0
     settled: tuple[int, ItemSettlement | None] | None = field(default=None, repr=False)
     failure: Loss | None = None
     result: Any = None
@@ -49,6 +53,11 @@ class MemorySource:
         """An item that waits; further values as in `SourceRow`."""
         self.rows[key] = SourceRow(payload, **row)
         self._ring()
+
+    def occupy(self, key: str) -> None:
+        """Let somebody hold an item who never lets it go."""
+        row = self.rows[key]
+        row.fence, row.holder, row.until = row.fence + 1, "somebody", float("inf")
 
     async def poll(self, count_max: int) -> Polled:
         now, wall = self._clock.monotonic(), self._clock.wall()
@@ -70,8 +79,17 @@ class MemorySource:
             return self._held(candidate.key, row)
         if row.due_at > self._clock.wall():
             return None
+        if row.holder:
+            # Nobody has ended the last hold: it has passed.
+            self._lose(row)
         row.fence, row.holder, row.until = row.fence + 1, holder, now + hold_s
         return self._held(candidate.key, row)
+
+    async def begin_alone(self, held: HeldItem) -> bool:
+        row = self._under(held)
+        if row is not None:
+            row.alone = True
+        return row is not None
 
     async def renew(self, held: HeldItem, hold_s: float) -> bool:
         row = self._under(held)
@@ -88,6 +106,7 @@ class MemorySource:
         row.attempts, row.failure, row.result = settlement.attempts, settlement.failure, settlement.result
         row.state = None if settlement.state is ItemState.AGAIN else settlement.state
         row.due_at = settlement.due_at
+        row.suspect = row.suspect and is_worker_lost(settlement)
         self._end(row, held, settlement)
         return True
 
@@ -125,12 +144,16 @@ class MemorySource:
         return row is not None and row.fence == held.fence and row.settled == (held.fence, settlement)
 
     def _end(self, row: SourceRow, held: HeldItem, settlement: ItemSettlement | None) -> None:
-        row.holder, row.until, row.settled = "", 0.0, (held.fence, settlement)
+        row.holder, row.until, row.alone, row.settled = "", 0.0, False, (held.fence, settlement)
         if row.state is None:
             self._ring()
 
+    def _lose(self, row: SourceRow) -> None:
+        row.suspect, row.crashes, row.alone = True, row.crashes + row.alone, False
+
     def _held(self, key: str, row: SourceRow) -> HeldItem:
-        return HeldItem(key, row.payload, row.fence, row.attempts, row.attempts_max, row.timeout_s)
+        limits = (row.attempts_max, row.timeout_s)
+        return HeldItem(key, row.payload, row.fence, row.attempts, *limits, row.suspect, row.crashes)
 
     def _ring(self) -> None:
         for ring in tuple(self._rings):

@@ -8,10 +8,12 @@ from dataclasses import replace
 from headrace.core.claims import Loss
 from headrace.core.deliveries import REASON_CHARS_MAX
 from headrace.core.errors import ClaimLost
+from headrace.core.losses import WORKER_LOST
 from headrace.core.outcomes import Done, Snooze
+from headrace.core.retry import Verdict
 from headrace.core.sources import HeldItem, ItemSettlement, ItemState
 from headrace.runtime.answers import close_unrun
-from headrace.runtime.failed_attempts import FailedAttempt, Reporter, trace
+from headrace.runtime.failed_attempts import FailedAttempt, Reporter, frames, trace
 from headrace.runtime.judgement import judge, usable
 from headrace.runtime.outages import Outages
 from headrace.runtime.sources.calls import Call, SourceCalls
@@ -46,6 +48,20 @@ class Endings:
         if accepted:
             self._observer.count(f"items.{settlement.state}", 1)
             self._tell_settled(hold.held, settlement)
+
+    async def begin_alone(self, hold: Hold) -> bool:
+        """Say that a suspect is started now; False: it is not ours any more."""
+        return await self._written("begin_alone", hold, lambda: self._calls.source.begin_alone(hold.held))
+
+    async def bury(self, hold: Hold) -> None:
+        """It was alone in too many lost holds: it dies without being started again, and no attempt is spent."""
+        held, hold.settling = hold.held, True
+        failure = replace(WORKER_LOST, attempts=held.attempts)
+        settlement = ItemSettlement(ItemState.DEAD, held.attempts, self._calls.seams.clock.wall(), failure=failure)
+        if await self._written("settle", hold, lambda: self._calls.source.settle(held, settlement)):
+            self._observer.event("item.dead", key=held.key, fence=held.fence, reason=failure.reason, rule=failure.rule)
+            self._observer.count(f"items.{settlement.state}", 1)
+            self._tell_settled(held, settlement)
 
     async def give_back(self, hold: Hold) -> None:
         """No attempt is spent, and the item waits for others at once."""
@@ -91,7 +107,7 @@ class Endings:
         again = verdict.delay_s is not None
         if not isinstance(answer, Snooze):
             attempt = FailedAttempt(held.key, self.name, 0, held.key, verdict.attempt, dead=not again)
-            self._reporter.failed(answer, attempt, verdict.reason[:REASON_CHARS_MAX], judged.trail)
+            self._tell_failed(answer, attempt, verdict, judged.trail)
         return replace(
             base,
             state=ItemState.AGAIN if again else ItemState.DEAD,
@@ -102,6 +118,14 @@ class Endings:
             else Loss(0, verdict.reason, verdict.rule, judged.failure, verdict.attempt, judged.trail),
             result=run.context.result,
         )
+
+    def _tell_failed(self, answer: BaseException, attempt: FailedAttempt, verdict: Verdict, trail: str) -> None:
+        reason = verdict.reason[:REASON_CHARS_MAX]
+        if not self._options.quotes_errors:
+            # A reason of several words is the handler's own text.
+            reason = reason if reason.isidentifier() else verdict.rule
+            trail = frames(answer) if trail else ""
+        self._reporter.failed(answer, attempt, reason, trail)
 
     def _tell_settled(self, held: HeldItem, settlement: ItemSettlement) -> None:
         if self._options.on_settled is None:

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 class Hold:
     """One held item. `number` counts the holds of a worker: fences of different items may be equal."""
 
-    __slots__ = ("_clock", "_options", "asked_at", "good_until", "held", "interrupted", "lost", "number", "settling")
+    __slots__ = (
+        "_clock",
+        "_options",
+        "_renewal",
+        "asked_at",
+        "good_until",
+        "held",
+        "interrupted",
+        "lost",
+        "number",
+        "settling",
+    )
 
     def __init__(self, held: HeldItem, number: int, asked_at: float, clock: Clock, options: SourceOptions) -> None:
         self.held, self.number, self.asked_at = held, number, asked_at
@@ -36,6 +47,8 @@ class Hold:
         # Why it is not ours any more; "" while it is.
         self.lost = ""
         self.interrupted: asyncio.Future[Why] = asyncio.get_running_loop().create_future()
+        # What the next renewal waits for, while it does.
+        self._renewal: asyncio.Future[None] | None = None
 
     @property
     def left_s(self) -> float:
@@ -66,12 +79,13 @@ class Hold:
         pauses = Pauses(calls.seams.chance, Backoff(hold_s / 30, hold_s / 10))
         due_at = self.asked_at + hold_s / 3
         while not self.over():
-            await asyncio.sleep(max(0.0, due_at - now()))
+            await self._until(due_at - now())
             asked_at = now()
             if self.over():
                 return
             try:
-                kept = await calls.ask("renew", calls.source.renew(self.held, hold_s), self._options.answer_s_max)
+                call = calls.source.renew(self.held, hold_s)
+                kept = await calls.ask("renew", call, self._options.answer_s_max, self.over)
             except Exception as error:  # whatever a source raises, the hold's own end decides
                 calls.observer.event("renew.failed", key=self.held.key, error=type(error).__name__, detail=str(error))
                 due_at = now() + pauses.next_s()
@@ -84,6 +98,29 @@ class Hold:
             self.good_until = self.granted_until(asked_at)
             due_at = asked_at + hold_s / 3
 
+    def renew_now(self) -> None:
+        """Do not wait for the next renewal's time."""
+        _end(self._renewal)
+
+    async def _until(self, seconds: float) -> None:
+        """Sleep, unless somebody asks for a renewal before."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        loop = asyncio.get_running_loop()
+        self._renewal = loop.create_future()
+        timer = loop.call_later(seconds, _end, self._renewal)
+        try:
+            await self._renewal
+        finally:
+            timer.cancel()
+            self._renewal = None
+
     def granted_until(self, asked_at: float) -> float:
         """Until when a renewal that was asked for at this moment is good."""
         return asked_at + self._options.hold_s
+
+
+def _end(waited: asyncio.Future[None] | None) -> None:
+    if waited is not None and not waited.done():
+        waited.set_result(None)

@@ -26,7 +26,9 @@ class SourceOptions:
     before it is given up. `drain_s`: how long handlers may go on after a drain before they are cancelled and their
     items given back. `returns` as in a stage. `on_error(error, attempt)` is called for each failed attempt and
     `on_settled(held, settlement)` for each settlement that was accepted, on the event loop: plain and quick functions.
-    `id` names the holder and is made up when it is empty; two workers never share one.
+    `id` names the holder and is made up when it is empty; two workers never share one. `quotes_errors`: log lines of
+    failed attempts have what the error says; without it its class and its frames only, because a message may quote
+    what was worked on. The settlement has the whole in any case.
     """
 
     name: str = "source"
@@ -39,6 +41,7 @@ class SourceOptions:
     drain_s: float = 10.0
     returns: str = REFUSE
     id: str = ""
+    quotes_errors: bool = True
     on_error: OnError | None = None
     on_settled: OnSettled | None = None
 

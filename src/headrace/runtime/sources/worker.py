@@ -11,9 +11,11 @@ for that item.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from itertools import count
 
-from headrace.core.errors import HandlersHang, HeadraceError
+from headrace.core.claims import CRASHES_MAX
+from headrace.core.errors import CallerError, HandlersHang, HeadraceError
 from headrace.core.sources import HeldItem, ItemCandidate
 from headrace.ports.source import Source
 from headrace.runtime.observe import Observer
@@ -26,6 +28,7 @@ from headrace.runtime.sources.handler_run import Answer, HandlerRun, SourceHandl
 from headrace.runtime.sources.holds import Hold
 from headrace.runtime.sources.options import SourceOptions
 from headrace.runtime.sources.stock import Stock
+from headrace.runtime.sources.turns import Turns
 from headrace.runtime.watch import HUNG_MAX
 from headrace.runtime.yard import Why
 
@@ -35,7 +38,12 @@ WAIT_S_MIN = 0.01
 
 
 class SourceWorker:
-    """Runs one handler over one source; `run` is for one use. Any number of workers may share a source."""
+    """Runs one handler over one source; `run` is for one use. Any number of workers may share a source.
+
+    Give each process one: a suspect is the only thing that its worker has started, but a second worker would not know.
+    """
+
+    crashes_max = CRASHES_MAX
 
     def __init__(
         self, source: Source, handler: SourceHandler, options: SourceOptions | None = None, seams: Seams | None = None
@@ -47,8 +55,9 @@ class SourceWorker:
         self.calls = SourceCalls(source, self._seams, self.observer)
         self._pace = Pace(self._seams, self.observer)
         self._outages = Outages(self._seams.chance, self.observer, self.calls.now)
-        self._endings = Endings(self.calls, self.options, self._outages)
+        self._endings = self.make_endings()
         self._stock = Stock(self._seams.chance, self.options.poll_s)
+        self._turns = self.make_turns()
         self._numbers = count(1)
         # By key: items in hand, from before they are held until they are settled; None while the source is asked.
         self._in_hand: dict[str, Hold | None] = {}
@@ -90,6 +99,7 @@ class SourceWorker:
         returns, whether the source answers or not."""
         self._stock.clear()
         self._pace.drain()
+        self._turns.tell()
         if self._polling is not None:
             self._polling.reschedule(asyncio.get_running_loop().time())
 
@@ -100,6 +110,13 @@ class SourceWorker:
             if hold is not None:
                 hold.interrupt(Why.STOP)
         self.drain()
+
+    def renew_now(self, keys: Collection[str]) -> set[str]:
+        """Renew the holds of these items at once: a source that has reason to refuse is heard. Those in hand."""
+        found = {key: hold for key, hold in self._in_hand.items() if hold is not None and key in keys}
+        for hold in found.values():
+            hold.renew_now()
+        return set(found)
 
     async def run(self) -> None:
         """Work until drained or stopped. Raises what made going on impossible."""
@@ -158,7 +175,9 @@ class SourceWorker:
                 await pace.rest(self._rest_s(room, now))
 
     def _room(self) -> int:
-        """How many items may be taken now. While an outage lasts none, and then one to try."""
+        """How many items may be taken now. Beside a suspect none; while an outage lasts none, and then one to try."""
+        if self._turns.taken:
+            return 0
         room = self.options.in_progress_max - self.in_progress
         breaker = self._outages.breaker(self._endings)
         if breaker.closed:
@@ -234,11 +253,26 @@ class SourceWorker:
                 self._remember(hold.held)
 
     async def _work(self, hold: Hold) -> None:
-        breaker = self._outages.breaker(self._endings)
-        if self._pace.draining or breaker.open_at(self.calls.now()):
-            await self._endings.give_back(hold)
+        if hold.held.crashes >= self.crashes_max:
+            await self._endings.bury(hold)
             return
-        breaker.begin(hold.number)
+        began = not self._rests() and await self._turns.begin(hold, self.options.hold_s / 2)
+        try:
+            if hold.over():
+                self._endings.lost(hold, hold.lost or "expired")
+            elif not began or self._rests():
+                await self._endings.give_back(hold)
+            elif not hold.held.suspect or await self._endings.begin_alone(hold):
+                await self._handle(hold)
+        finally:
+            self._turns.end(hold)
+
+    def _rests(self) -> bool:
+        """Whether nothing is to be started now: a drain, or an outage of what handlers need."""
+        return self._pace.draining or self._outages.breaker(self._endings).open_at(self.calls.now())
+
+    async def _handle(self, hold: Hold) -> None:
+        self._outages.breaker(self._endings).begin(hold.number)
         run = self.make_run(hold)
         answer = await run.answer()
         if answer is Why.STOP:
@@ -253,6 +287,12 @@ class SourceWorker:
         """The handler was stopped because the item is not ours any more: nothing is written."""
         self._endings.lost(hold, hold.lost or "expired")
 
+    def make_endings(self) -> Endings:
+        return Endings(self.calls, self.options, self._outages)
+
+    def make_turns(self) -> Turns:
+        return Turns(self.calls.now, lambda: self._pace.draining)
+
     def make_run(self, hold: Hold) -> HandlerRun:
         return HandlerRun(hold, self.calls, self._handler, self.options, self._give_up)
 
@@ -266,8 +306,15 @@ class SourceWorker:
         while True:
             try:
                 call = self._source.hold(candidate, self.id, options.hold_s)
-                held = await calls.ask("hold", call, options.answer_s_max)
+                held = await calls.ask(
+                    "hold", call, options.answer_s_max, lambda: calls.now() >= asked_at + options.hold_s
+                )
                 break
+            except CallerError as error:
+                # What is wrong with this item no repeat heals, and the others must not suffer for it. It stays where it
+                # is, and is told of at every poll that finds it.
+                self.observer.event("hold.failed", key=candidate.key, error=type(error).__name__, detail=str(error))
+                return None
             except HeadraceError as error:
                 if not error.heals:
                     raise

@@ -50,8 +50,9 @@ from headrace.testing.contracts.schedules import (
 from headrace.testing.contracts.sends import SendingContract
 from headrace.testing.contracts.settlements import GivingBackContract, SettlingContract
 from headrace.testing.contracts.sinks import EffectsContract, OnceContract, PutContract, RevokeContract
-from headrace.testing.contracts.source import SourceContract, SourceSupply, SuppliedItem
+from headrace.testing.contracts.source import SourceContract
 from headrace.testing.contracts.submissions import SubmittingContract
+from headrace.testing.contracts.supply import SourceSupply, SuppliedItem
 from headrace.testing.contracts.tables import TablesContract
 from headrace.testing.passage import Passage
 

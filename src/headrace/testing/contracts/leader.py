@@ -20,6 +20,7 @@ from headrace.ports.leases import Leases
 from headrace.runtime.seams import Seams
 from headrace.services.leadership import Leadership, Loop, NamedLease, Term
 from headrace.testing.contracts.leader_child import LEASE
+from headrace.testing.rig.children import FROZEN, state_of
 from headrace.wiring import connect
 
 HOLD_S = 1.2
@@ -150,11 +151,11 @@ async def frozen_leader(url: str, file: Path, *words: str) -> None:
     with _candidates(url, file, *words) as candidates:
         fence, pid = await _leading(file, above=0)
         os.kill(pid, signal.SIGUSR1)
-        await _until(lambda: _state(pid) == "T")
+        await _until(lambda: state_of(pid) == FROZEN)
         await _leading(file, above=fence)
         os.kill(pid, signal.SIGCONT)
         # When it is a follower it waits for its turn, and leads again when the other one has gone.
-        await _until(lambda: _state(pid) != "T")
+        await _until(lambda: state_of(pid) != FROZEN)
         candidates[(await _leading(file, above=fence))[1]].terminate()
         await _until(lambda: _lines(file)[-1][1] == pid)
     fences = [line[0] for line in _lines(file)]
@@ -197,10 +198,6 @@ async def _leading(file: Path, above: int) -> tuple[int, int]:
 def _lines(file: Path) -> list[tuple[int, int]]:
     whole = [line.split() for line in file.read_text().split("\n")[:-1]]
     return [(int(fence), int(pid)) for fence, pid in whole]
-
-
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 async def _until(true: Callable[[], bool]) -> None:

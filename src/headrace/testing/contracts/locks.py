@@ -85,3 +85,11 @@ class LockClientContract:
         assert list(document) == ["acquired", "token", "expire_at", "epoch"]
         assert (document["acquired"], document["token"], document["epoch"]) == (True, held.token, held.epoch)
         assert document["expire_at"].endswith("Z")
+        refused = await locks.try_acquire(RESOURCE, "b", 30.0)
+        assert refused.holder == "a"
+        assert {**refused.document(), "expire_at": ""} == {
+            **document,
+            "acquired": False,
+            "token": None,
+            "expire_at": "",
+        }

@@ -13,54 +13,27 @@ class TestJobSource(SourceContract):
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from headrace.core.claims import Loss
+from headrace.core.claims import CRASHES_MAX, Loss
 from headrace.core.outcomes import Dead
-from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState
+from headrace.core.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, is_worker_lost
 from headrace.ports.source import Source, SourceFeatures
 from headrace.runtime.sources.context import SourceContext
 from headrace.runtime.sources.options import SourceOptions
 from headrace.runtime.sources.worker import SourceWorker
 from headrace.testing.contracts.only import only
 from headrace.testing.contracts.selection import Selected, needs
+from headrace.testing.contracts.supply import SourceSupply, SuppliedItem
 from headrace.testing.passage import Passage
 
-COUNT_MAX = 100
-CLOCKS_S = 1.0
+COUNT_MAX, CLOCKS_S = 100, 1.0
+# More than any poll asks for, and rounds enough for a source that must be refused each of them once.
+OCCUPIED, ROUND, ROUNDS = 150, 8, 60
 LOSS = Loss(0, "ValueError", "attempts_max", "ValueError: no", 3, "Traceback …")
-
-
-@dataclass(frozen=True, slots=True)
-class SuppliedItem:
-    """An item as its rows say: `state` is None while it waits or is held, `reason` why it is dead."""
-
-    state: ItemState | None
-    attempts: int
-    reason: str = ""
-
-
-class SourceSupply(Protocol):
-    """What a test does to the rows of a source, beside its worker."""
-
-    @property
-    def source(self) -> Source: ...
-
-    def wall(self) -> float:
-        """The wall clock that workers and rows go by."""
-
-    async def add(self, payload: Mapping[str, object]) -> str:
-        """Make an item that waits and is due; its key."""
-
-    async def look(self, key: str) -> SuppliedItem:
-        """Read an item as it is now."""
-
-    async def sweep(self) -> None:
-        """Bring back what lost holds had, if the poll does not do that by itself."""
 
 
 class SourceContract(Selected):
@@ -133,6 +106,16 @@ class SourceContract(Selected):
         assert (await supply.look(key)).attempts == 1
         assert key not in await polled(supply)
 
+    async def test_what_others_hold_does_not_hide_the_rest(self, supply: SourceSupply, passage: Passage) -> None:
+        for _ in range(OCCUPIED):
+            await supply.occupy(await supply.add({}))
+        key, held = await supply.add({}), set[str]()
+        for _ in range(ROUNDS):
+            held |= await polled_and_held(supply, "a", ROUND)
+            if held:
+                break
+        assert held == {key}
+
     # Renewal and expiry
 
     async def test_a_renewed_hold_outlives_its_first_time(self, supply: SourceSupply, passage: Passage) -> None:
@@ -178,6 +161,75 @@ class SourceContract(Selected):
         assert await supply.source.settle(taken, done(supply, taken))
         assert not await supply.source.settle(late, settlement(supply, state, 1))
         assert await supply.look(key) == SuppliedItem(ItemState.DONE, 1)
+
+    # Suspects
+
+    @needs("suspects")
+    async def test_an_item_of_a_lost_hold_is_suspect_and_not_charged(
+        self, supply: SourceSupply, passage: Passage
+    ) -> None:
+        key = await supply.add({})
+        assert guilt(await lost(supply, passage, key, supply.source.features.suspected_after)) == (False, 0)
+        assert guilt(await hold(supply, key, passage.hold_s, "b")) == (True, 0)
+
+    @needs("suspects")
+    async def test_only_a_hold_that_was_lost_alone_is_charged(self, supply: SourceSupply, passage: Passage) -> None:
+        key = await supply.add({})
+        late = await lost(supply, passage, key, supply.source.features.suspected_after)
+        assert not await supply.source.begin_alone(late)
+        alone = await lost(supply, passage, key, alone=True)
+        assert guilt(alone) == (True, 0)
+        held = await lost(supply, passage, key)
+        assert guilt(held) == (True, 1)
+        assert held.attempts == 0
+        # It was not begun alone the last time.
+        assert guilt(await hold(supply, key, passage.hold_s, "b")) == (True, 1)
+
+    @needs("suspects")
+    async def test_a_suspect_that_is_given_back_is_still_one(self, supply: SourceSupply, passage: Passage) -> None:
+        key = await supply.add({})
+        await lost(supply, passage, key, supply.source.features.suspected_after)
+        held = await hold(supply, key, passage.hold_s, "b")
+        assert await supply.source.begin_alone(held)
+        assert await supply.source.begin_alone(held)
+        assert await supply.source.give_back(held)
+        assert guilt(await hold(supply, key, passage.hold_s, "c")) == (True, 0)
+
+    @needs("suspects")
+    async def test_a_settlement_clears_a_suspect_and_keeps_its_crashes(
+        self, supply: SourceSupply, passage: Passage
+    ) -> None:
+        key = await supply.add({})
+        await lost(supply, passage, key, supply.source.features.suspected_after)
+        await lost(supply, passage, key, alone=True)
+        held = await hold(supply, key, passage.hold_s, "b")
+        assert await supply.source.begin_alone(held)
+        assert await supply.source.settle(held, settlement(supply, ItemState.AGAIN, 1))
+        assert guilt(await hold(supply, key, passage.hold_s, "c")) == (False, 1)
+
+    @needs("suspects")
+    async def test_what_kills_its_worker_dies_after_so_many_crashes(
+        self, supply: SourceSupply, passage: Passage
+    ) -> None:
+        key = await supply.add({})
+        await lost(supply, passage, key, supply.source.features.suspected_after)
+        await lost(supply, passage, key, CRASHES_MAX, alone=True)
+
+        async def never(_payload: Any, _context: SourceContext) -> None:
+            raise AssertionError("it is not to be started again")
+
+        settled: list[ItemSettlement] = []
+
+        def note(_held: HeldItem, settlement: ItemSettlement) -> None:
+            settled.append(settlement)
+            worker.drain()
+
+        options = SourceOptions("contract", hold_s=passage.hold_s, poll_s=0.05, on_settled=note)
+        worker = SourceWorker(supply.source, never, options)
+        await worker.run()
+        assert is_worker_lost(only(settled))
+        item = await supply.look(key)
+        assert (item.state, item.attempts) == (ItemState.DEAD, 0)
 
     # Settlements
 
@@ -284,9 +336,9 @@ async def polled(supply: SourceSupply) -> set[str]:
     return {candidate.key for candidate in (await supply.source.poll(COUNT_MAX)).candidates}
 
 
-async def polled_and_held(supply: SourceSupply, holder: str) -> set[str]:
+async def polled_and_held(supply: SourceSupply, holder: str, count_max: int = COUNT_MAX) -> set[str]:
     """What another worker gets: a poll may show more than can be held."""
-    found = (await supply.source.poll(COUNT_MAX)).candidates
+    found = (await supply.source.poll(count_max)).candidates
     holds = [await supply.source.hold(candidate, holder, 30.0) for candidate in found]
     return {held.key for held in holds if held is not None}
 
@@ -301,6 +353,20 @@ async def hold(supply: SourceSupply, key: str, hold_s: float, holder: str = "a")
     held = await supply.source.hold(await one(supply, key), holder, hold_s)
     assert held is not None
     return held
+
+
+async def lost(supply: SourceSupply, passage: Passage, key: str, times: int = 1, alone: bool = False) -> HeldItem:
+    """Let a worker hold an item and be gone, so many times; the last of these holds."""
+    for _ in range(times):
+        held = await hold(supply, key, passage.brief_s, "gone")
+        assert not alone or await supply.source.begin_alone(held)
+        await passage.past(passage.brief_s)
+        await supply.sweep()
+    return held
+
+
+def guilt(held: HeldItem) -> tuple[bool, int]:
+    return held.suspect, held.crashes
 
 
 def settlement(supply: SourceSupply, state: ItemState, attempts: int, delay_s: float = 0.0) -> ItemSettlement:

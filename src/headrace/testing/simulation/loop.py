@@ -140,6 +140,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Start work as a task of a process."""
         return process.context.copy().run(self.create_task, work)
 
+    def elapse(self, seconds: float) -> None:
+        """Let so much virtual time pass, with whatever falls into it."""
+        self.run_until_complete(self.spawn(self.system, asyncio.sleep(seconds)))
+
     def later(self, process: Process, delay_s: float, work: Callable[..., object], *args: Any) -> None:
         """Call back after a while, as something that belongs to a process."""
         self.call_later(delay_s, work, *args, context=process.context.copy())

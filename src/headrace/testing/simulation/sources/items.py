@@ -14,6 +14,7 @@ from headrace.runtime.sources.context import SourceContext
 
 KINDS = ("quick", "quick", "long", "long", "failing", "dead", "snoozing", "outage", "slow", "stubborn")
 TIMEOUT_S = 3.0
+ALWAYS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,27 @@ def draw_plan(chance: Random) -> ItemPlan:
     return ItemPlan(kind, steps, chance.choice((0.05, 0.3, 0.6)), chance.randint(1, 2))
 
 
+def draw_deadly(chance: Random) -> ItemPlan:
+    """One that kills its process: a few times, or always."""
+    return ItemPlan("deadly", chance.randint(0, 2), chance.choice((0.05, 0.3)), chance.choice((1, 2, 3, ALWAYS)))
+
+
 QUICK = ItemPlan("quick", 1, 0.05, 0)
 
 
 class HandlerWorld(Protocol):
     """What a handler sees of its world."""
 
+    def began(self, key: str, fence: int) -> None: ...
+
+    def left(self, key: str, fence: int) -> None: ...
+
     def stepped(self, key: str, fence: int) -> None: ...
+
+    def believed(self, key: str, fence: int, left_s: float) -> None: ...
+
+    async def die(self) -> None:
+        """Kill the process that this runs in."""
 
     def failed(self, key: str, fence: int) -> None: ...
 
@@ -63,6 +78,14 @@ class PlannedHandler:
         self._world = world
 
     async def __call__(self, plan: ItemPlan, context: SourceContext) -> Outcome | None:
+        self._world.began(context.key, context.fence)
+        self._world.believed(context.key, context.fence, context._hold.left_s)
+        try:
+            return await self._run(plan, context)
+        finally:
+            self._world.left(context.key, context.fence)
+
+    async def _run(self, plan: ItemPlan, context: SourceContext) -> Outcome | None:
         world, key, fence = self._world, context.key, context.fence
         if plan.timeout_s is not None:
             # Calls that hang may make it too late anywhere.
@@ -72,6 +95,7 @@ class PlannedHandler:
             world.stepped(key, fence)
             await context.report({"step": step})
             world.stepped(key, fence)
+            world.believed(key, fence, context._hold.left_s)
         answer = await self._turn(plan, context)
         if answer is not None:
             return answer
@@ -100,6 +124,8 @@ class PlannedHandler:
                     await asyncio.sleep(10 * TIMEOUT_S)
                 await asyncio.sleep(TIMEOUT_S)
                 world.stepped(key, fence)
+            case "deadly" if not world.seen_before(key, plan.times):
+                await world.die()
             case "snoozing" if not world.seen_before(key, plan.times):
                 return Snooze(1.0)
             case "outage" if not world.seen_before(key, plan.times):

@@ -40,6 +40,13 @@ class SourceWire(Transit):
             lambda at, held: self._history.granted(at, holder, held, hold_s),
         )
 
+    async def begin_alone(self, held: HeldItem) -> bool:
+        return await self.call(
+            f"begin_alone {held.key}",
+            lambda: self._source.begin_alone(held),
+            lambda at, accepted: self._history.began_alone(at, held, accepted),
+        )
+
     async def renew(self, held: HeldItem, hold_s: float) -> bool:
         return await self.call(
             f"renew {held.key}",

@@ -26,7 +26,7 @@ from headrace.testing.simulation.seams import CountedIdentity, VirtualClock, Vir
 from headrace.testing.simulation.seeds import Report, run_each
 from headrace.testing.simulation.sink import SimulatedSink
 from headrace.testing.simulation.sources.history import SourceHistory
-from headrace.testing.simulation.sources.items import QUICK, ItemPlan, PlannedHandler, draw_plan
+from headrace.testing.simulation.sources.items import QUICK, ItemPlan, PlannedHandler, draw_deadly, draw_plan
 from headrace.testing.simulation.sources.wire import SourceWire
 from headrace.testing.simulation.world import LATE_S, Outcome
 
@@ -40,6 +40,8 @@ HEAL_S = 150.0
 ALONE_S = 15.0
 WORKERS_MAX = 4
 ITEMS_MAX = 12
+OCCUPIED = 40
+"""Items that somebody holds who is no worker: more than a poll asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,23 @@ class SourceWorld:
 
     # What handlers need
 
+    def began(self, key: str, fence: int) -> None:
+        self.history.began(self.loop.time(), CURRENT.get().main.name, key, fence)
+
+    def left(self, key: str, fence: int) -> None:
+        self.history.left(CURRENT.get().main.name, key, fence)
+
+    async def die(self) -> None:
+        member = next((member for member in self.members if member.process is CURRENT.get().main), None)
+        if member is not None:
+            self.loop.later(self.loop.system, 0.0, self._kill, member)
+        await asyncio.Event().wait()
+
     def stepped(self, key: str, fence: int) -> None:
         self.history.stepped(self.loop.time(), key, fence)
+
+    def believed(self, key: str, fence: int, left_s: float) -> None:
+        self.history.believed(self.loop.time(), key, fence, left_s)
 
     def failed(self, key: str, fence: int) -> None:
         self.history.failed(key, fence)
@@ -121,6 +138,12 @@ class SourceWorld:
     async def _story(self) -> None:
         for number in range(self.chance.randint(1, ITEMS_MAX)):
             self._add(f"i{number}", draw_plan(self.chance), self.chance.choice((0.0, 0.0, 1.5)))
+        deadly = Random(f"source deadly {self.seed}")
+        for number in range(deadly.choice((0, 0, 1, 2))):
+            self._add(f"d{number}", draw_deadly(deadly))
+        for number in range(Random(f"source occupied {self.seed}").choice((0, OCCUPIED))):
+            self.source.add(f"o{number}", QUICK)
+            self.source.occupy(f"o{number}")
         for _ in range(self.chance.randint(1, WORKERS_MAX)):
             self.start()
         troubles = [
@@ -224,6 +247,8 @@ class SourceWorld:
                     self.loop.later(member.process, 0.0, end)
 
     def _kill(self, member: SourceMember) -> None:
+        if member not in self.members:
+            return
         self.history.note(self.loop.time(), "killed", member.process.name)
         self.loop.kill(member.process)
         self.members.remove(member)
