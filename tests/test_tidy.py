@@ -36,22 +36,18 @@ NOUNS_IN_ING = {"nothing", "pacing", "testing", "wiring"}
 # Sleeping in tests: work that takes time, a fault that lasts or comes by chance, a virtual loop, and the waiter.
 # What is waited for is a signal, or `waiting.eventually`. This list only shrinks.
 SLEEPS = {
-    "apps/smap/tests/test_smap_accounting_together.py": 3,
+    "apps/smap/tests/test_smap_accounting_together.py": 2,
     "apps/smap/tests/test_smap_chaos.py": 1,
-    "apps/smap/tests/test_smap_collector_kills.py": 1,
     "tests/kills/killed_flows.py": 4,
-    "tests/kills/test_choreography_kills.py": 2,
-    "tests/kills/test_kills.py": 2,
-    "tests/kills/test_schedule_kills.py": 2,
+    "tests/kills/test_choreography_kills.py": 1,
+    "tests/kills/test_kills.py": 1,
+    "tests/kills/test_schedule_kills.py": 1,
     "tests/runtime/reporting_child.py": 1,
-    "tests/runtime/test_holding.py": 3,
-    "tests/runtime/test_inlet.py": 1,
-    "tests/runtime/test_schedules.py": 1,
+    "tests/runtime/test_holding.py": 2,
     "tests/runtime/test_streaming.py": 1,
     "tests/runtime/test_suspects.py": 2,
     "tests/runtime/test_working.py": 1,
-    "tests/simulation/test_seeds.py": 6,
-    "tests/test_waiting.py": 1,
+    "tests/simulation/test_seeds.py": 1,
     "tests/waiting.py": 3,
 }
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}

@@ -14,7 +14,11 @@ SHORT_S = 0.03
 async def test_the_first_true_answer_is_returned() -> None:
     numbers = count()
     assert until(lambda: next(numbers), "a number that is not zero") == 1
-    assert await eventually(lambda: asyncio.sleep(0, next(numbers)), "the next one") == 2
+
+    async def following() -> int:
+        return next(numbers)
+
+    assert await eventually(following, "the next one") == 2
 
 
 async def test_what_did_not_come_is_named() -> None:

@@ -14,7 +14,9 @@ from typing import TypeVar
 T = TypeVar("T")
 Why = str | Callable[[], str]
 PATIENCE_S = 10.0
-LOOK_S = 0.01
+# Whoever looks rests three times as long as the look took: a look that reads all processes or asks over HTTP takes the
+# processor from what it waits for.
+REST_S_MIN, REST_S_MAX, REST = 0.01, 0.25, 3.0
 
 
 async def turn() -> None:
@@ -25,10 +27,12 @@ async def turn() -> None:
 def until(condition: Callable[[], T | None], why: Why, timeout_s: float = PATIENCE_S) -> T:
     """The first true answer of the condition; `why` says what is waited for, if need be only when it did not come."""
     deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
     while not (answer := condition()):
         if time.monotonic() >= deadline:
             raise AssertionError(_missed(why, timeout_s))
-        time.sleep(LOOK_S)
+        time.sleep(_rest_s(began))
+        began = time.monotonic()
     return answer
 
 
@@ -45,8 +49,10 @@ async def eventually(
     """
     try:
         async with asyncio.timeout(timeout_s) as limit:
+            began = time.monotonic()
             while not (answer := await _look(condition)):
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(_rest_s(began))
+                began = time.monotonic()
             return answer
     except TimeoutError:
         if not limit.expired():
@@ -57,6 +63,11 @@ async def eventually(
 async def _look(condition: Callable[[], T | Awaitable[T | None] | None]) -> T | None:
     answer = condition()
     return await answer if inspect.isawaitable(answer) else answer
+
+
+def _rest_s(began: float) -> float:
+    """After a look that began then."""
+    return min(REST_S_MAX, max(REST_S_MIN, REST * (time.monotonic() - began)))
 
 
 def _missed(why: Why, timeout_s: float) -> str:

@@ -1,4 +1,4 @@
-"""The manners of the command line, for the commands of an application: exit codes, `--json` and talk, tables, checks.
+"""The manners of the command line, for the commands of an application: exit codes, `--json`, tables, checks, demos.
 
     def register(app: typer.Typer) -> None:      # named by the entry point `headrace.apps`
         app.command()(count)
@@ -16,6 +16,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.cli.demos import DemoFolder as DemoFolder
+    from headrace.cli.demos import Headless as Headless
+    from headrace.cli.demos import demo_folder as demo_folder
+    from headrace.cli.demos import environment_without as environment_without
+    from headrace.cli.demos import open_page as open_page
     from headrace.cli.doctor import answer_checks as answer_checks
     from headrace.cli.failures import Exit as Exit
     from headrace.cli.frames import frame_commands as frame_commands
@@ -43,6 +48,7 @@ _NAMES = {
     "headrace.core.checks": ("Check", "bad", "fine", "warning"),
     "headrace.cli.doctor": ("answer_checks",),
     "headrace.cli.receipts": ("answer_receipt",),
+    "headrace.cli.demos": ("DemoFolder", "Headless", "demo_folder", "environment_without", "open_page"),
     "headrace.cli.frames": ("frame_commands", "main", "service_commands", "tell"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

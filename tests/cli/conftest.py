@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,28 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from greeting_app import APP
 
-APP = """
-import headrace
-
-flow = headrace.Flow("greet")
-
-
-@flow.stage(feeds="greet")
-async def split(text: str, out: headrace.Out) -> None:
-    for word in text.split():
-        out.send("greet", word, key=word)
-
-
-@flow.stage(retry=headrace.backoff(1))
-async def greet(word: str) -> None:
-    if word == "bad":
-        raise headrace.Dead("not a word", rule="words")
-
-
-@flow.stage(after="greet")
-async def report(done: headrace.Tally) -> None: ...
-"""
+from headrace.commands import environment_without
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
@@ -61,7 +41,7 @@ def answer(headrace_command: Command, here: Path) -> Callable[..., Any]:
 def started(here: Path) -> Iterator[Started]:
     """Start `headrace …` and go on; whatever still runs at the end is killed."""
     running: list[subprocess.Popen[str]] = []
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+    environment = environment_without("HEADRACE_")
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(

@@ -9,7 +9,7 @@ import pytest
 from killed_flows import HOLD_S, Crew
 
 from headrace.adapters.postgres import schema
-from headrace.testing.rig.workers import WorkerProcesses, copy_flow
+from headrace.testing.rig.workers import WorkerProcesses, copy_flow, flow_command
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
     started: list[WorkerProcesses] = []
 
     def start(store: str, flow: str, count: int) -> WorkerProcesses:
-        workers = WorkerProcesses(store, f"killed_flows:{flow}", tmp_path, HOLD_S)
+        workers = WorkerProcesses(store, flow_command(f"killed_flows:{flow}", HOLD_S), tmp_path)
         started.append(workers)
         workers.start(count, {"KILLS_EFFECTS": str(tmp_path / "effects.db")})
         return workers

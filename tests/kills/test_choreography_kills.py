@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +19,7 @@ from waiting import eventually
 from headrace.core.deliveries import Backlog, Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, AccountTally
-from headrace.runtime.programs import PARENT_VARIABLE, READY_VARIABLE
+from headrace.testing.rig.workers import WorkerProcesses
 from headrace.wiring import open_store
 
 # `make torture` asks for many times as much.
@@ -35,71 +33,28 @@ REPEATED = "WHERE deliveries > 1"
 FINISHED = Subscription("finished", ("ledger.finished",))
 
 
-class Services:
-    """Processes that nobody but the test looks after. A kill strikes one that is at work."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self._url, self._folder = url, folder
-        self._log = (folder / "services.log").open("ab")
-        self._ready: dict[int, int] = {}
-        self.children = [self._spawn() for _ in range(CHILDREN)]
-
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        ready, tell = os.pipe()
-        variables = {"HEADRACE_STORE": self._url, PARENT_VARIABLE: str(os.getpid()), READY_VARIABLE: str(tell)}
-        child = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("choreography_child.py"))],
-            cwd=self._folder,
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            pass_fds=(tell,),
-        )
-        os.close(tell)
-        self._ready[child.pid] = ready
-        return child
-
-    async def at_work(self, index: int) -> subprocess.Popen[bytes]:
-        child = self.children[index]
-        if (ready := self._ready.pop(child.pid, None)) is not None:
-            told = await asyncio.to_thread(os.read, ready, 1)
-            os.close(ready)
-            assert told, (self._folder / "services.log").read_text()
-        return child
-
-    async def kill(self, index: int, after_s: float) -> None:
-        child = await self.at_work(index)
-        await asyncio.sleep(after_s)
-        child.kill()
-        child.wait()
-        self.children[index] = self._spawn()
-
-    async def freeze(self, index: int) -> None:
-        """SIGSTOP past the hold, then let it go on as if nothing had happened."""
-        child = await self.at_work(index)
-        child.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(2.5 * HOLD_S)
-        child.send_signal(signal.SIGCONT)
-
-    def stop(self) -> None:
-        for child in self.children:
-            child.kill()
-            child.wait()
-        for ready in self._ready.values():
-            os.close(ready)
-        self._log.close()
-
-
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[list[Services]]:
-    services: list[Services] = []
-    yield services
-    for each in services:
+def services(tmp_path: Path) -> Iterator[Callable[[str], WorkerProcesses]]:
+    started: list[WorkerProcesses] = []
+
+    def start(url: str) -> WorkerProcesses:
+        command = [sys.executable, str(Path(__file__).with_name("choreography_child.py"))]
+        started.append(WorkerProcesses(url, command, tmp_path))
+        started[-1].start(CHILDREN)
+        return started[-1]
+
+    yield start
+    for each in started:
         each.stop()
 
 
-async def besiege(store: Any, services: Services, chance: Random) -> None:
+async def at_work(services: WorkerProcesses, index: int) -> int:
+    """A kill strikes one that is at work."""
+    await eventually(lambda: index in services.ready(), services.log, END_S_MAX)
+    return index
+
+
+async def besiege(store: Any, services: WorkerProcesses, chance: Random) -> None:
     """Events come while services die."""
     freezes = {KILLS * (number + 1) // (FREEZES + 1) for number in range(FREEZES)}
     each = EVENTS // KILLS
@@ -107,11 +62,13 @@ async def besiege(store: Any, services: Services, chance: Random) -> None:
         numbers = range(kill * each, (kill + 1) * each)
         await store.outbox.add([Event(f"i{number}", "item.ready", key=f"k{number % 7}") for number in numbers])
         if kill in freezes:
-            await services.freeze(kill % CHILDREN)
-        await services.kill(chance.randrange(CHILDREN), after_s=chance.uniform(0.0, 0.05))
+            await services.freeze(await at_work(services, kill % CHILDREN), 2.5 * HOLD_S)
+        victim = await at_work(services, chance.randrange(CHILDREN))
+        await asyncio.sleep(chance.uniform(0.0, 0.05))
+        services.kill(victim)
 
 
-async def prove(url: str, folder: Path, started: list[Services]) -> None:
+async def prove(url: str, start: Callable[[str], WorkerProcesses]) -> None:
     store: Any = await open_store(url)
     try:
         for subscription in (READY, ECHO, FINISHED):
@@ -119,8 +76,7 @@ async def prove(url: str, folder: Path, started: list[Services]) -> None:
         for account in ("ready", "echo"):
             await store.ledger.open(Account(account))
             await store.ledger.seal(account, EVENTS)
-        started.append(Services(url, folder))
-        await besiege(store, started[0], Random(7))
+        await besiege(store, start(url), Random(7))
         await eventually(lambda: ended(store), "every event is told and consumed", END_S_MAX)
         for account in ("ready", "echo"):
             tally = AccountTally(account, EVENTS, EVENTS, 0, sealed=True, finished=True)
@@ -139,18 +95,18 @@ async def ended(store: Any) -> bool:
 
 
 async def test_killed_services_on_sqlite_lose_nothing_and_count_once(
-    sqlite_url: str, tmp_path: Path, started: list[Services]
+    sqlite_url: str, tmp_path: Path, services: Callable[[str], WorkerProcesses]
 ) -> None:
-    await prove(sqlite_url, tmp_path, started)
+    await prove(sqlite_url, services)
     store = apsw.Connection(str(tmp_path / "store.db"))
     found = store.execute(f"SELECT count(*) FROM headrace_delivery {REPEATED}").fetchall()
     assert found[0][0] > 0, "no message was taken over: the kills proved nothing"
 
 
 async def test_killed_services_on_postgres_lose_nothing_and_count_once(
-    postgres_url: str, tmp_path: Path, started: list[Services]
+    postgres_url: str, services: Callable[[str], WorkerProcesses]
 ) -> None:
-    await prove(postgres_url, tmp_path, started)
+    await prove(postgres_url, services)
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute(f"SELECT count(*) FROM headrace.delivery {REPEATED}").fetchall()
     assert found[0][0] > 0, "no message was taken over: the kills proved nothing"

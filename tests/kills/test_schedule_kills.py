@@ -43,9 +43,7 @@ async def test_workers_that_are_killed_as_they_fire_miss_nothing_and_repeat_noth
             # Shortly after the beginning of a second, when somebody fires.
             await asyncio.sleep(1.0 - time.time() % 1.0 + chance.uniform(0.0, FIRE_S))
             if kill == KILLS // 2:
-                workers.freeze(victim)
-                await asyncio.sleep(2 * HOLD_S)
-                workers.thaw(victim)
+                await workers.freeze(victim, 2 * HOLD_S)
             workers.kill(victim)
         ended = datetime.now().astimezone()
         await eventually(lambda: _past(engine, ended), "the last moments fire", 60.0)

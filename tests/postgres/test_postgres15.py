@@ -71,7 +71,6 @@ def postgres_url(one_database15: str) -> str:
     return emptied(one_database15)
 
 
-far, line = lost_answers.far, lost_answers.line
 test_a_lost_claim_is_granted_again = lost_answers.test_a_claim_whose_reply_is_lost_is_granted_again_under_its_fence
 test_a_key_means_the_same_job = callers.test_of_two_at_once_under_one_key_one_makes_the_job
 

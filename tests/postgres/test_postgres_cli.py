@@ -10,30 +10,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from greeting_app import APP
 
 from headrace.testing.rig.postgres import PostgresServer
 
-APP = """
-import headrace
-
-flow = headrace.Flow("greet")
-
-
-@flow.stage(feeds="greet")
-async def split(text: str, out: headrace.Out) -> None:
-    for word in text.split():
-        out.send("greet", word, key=word)
-
-
-@flow.stage(retry=headrace.backoff(1))
-async def greet(word: str) -> None:
-    if word == "bad":
-        raise headrace.Dead("not a word", rule="words")
-
-
-@flow.stage(after="greet")
-async def report(done: headrace.Tally) -> None: ...
-"""
 WORK = ("worker", "app:flow", "--until-idle", "--hold-s", "5")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -10,7 +10,6 @@ from postgres_databases import TEMPLATE, emptied
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.ports.backend import Backend
 from headrace.testing.contracts import InspectorContract, OperationsContract, StoreContract
-from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.rig.postgres import PostgresServer
 
 HANDLES = 3
@@ -22,10 +21,6 @@ class OpenHandles:
     def database(cls, postgres: PostgresServer) -> Iterator[str]:
         with postgres.database(TEMPLATE) as url:
             yield url
-
-    @pytest.fixture
-    def passage(self) -> Passage:
-        return RealPassage()
 
     @pytest.fixture
     async def store(self, handles: Sequence[Backend]) -> Backend:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -17,20 +16,6 @@ from headrace.testing.rig.proxy import Proxy
 
 FLOW = flow(work("a", "b"), work("b"))
 SUBMISSION = Submission("j", FLOW.name, FLOW.graph, (parcel("a", 20),))
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Proxy]:
-    with Proxy(postgres_url) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def far(line: Proxy) -> AsyncIterator[PostgresStore]:
-    """A handle with one connection, over the line that will be cut."""
-    store = await PostgresStore.open(line.url, lanes=1)
-    yield store
-    await store.close()
 
 
 async def _settlements(store: PostgresStore) -> tuple[Settlement, Settlement]:

@@ -16,8 +16,8 @@ from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.claims import Settled, Settlement
 from headrace.ports.transactions import NOT_APPLIED, OPEN_TRANSACTIONS_MAX
 from headrace.testing.contracts import Bench, OpenTransactionContract
-from headrace.testing.contracts.open_transactions import PLAIN, Insert, Query, begin, opener, step
-from headrace.testing.passage import Passage, RealPassage
+from headrace.testing.contracts.open_transactions import PLAIN, Insert, begin, opener, step
+from headrace.testing.passage import RealPassage
 from headrace.testing.twins import turns_red
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -25,19 +25,6 @@ WAIT_S = 10.0
 
 
 class TestOpenPostgres(OpenTransactionContract):
-    @pytest.fixture
-    def passage(self) -> Passage:
-        return RealPassage()
-
-    @pytest.fixture
-    def query(self, postgres_url: str) -> Query:
-        async def query(sql: str) -> Sequence[tuple[Any, ...]]:
-            with psycopg.connect(postgres_url, autocommit=True) as connection:
-                found = connection.execute(sql.encode())
-                return found.fetchall() if found.description else []
-
-        return query
-
     @pytest.fixture
     def insert(self) -> Insert:
         async def insert(connection: Any, item: str) -> None:

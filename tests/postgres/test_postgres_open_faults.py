@@ -6,7 +6,7 @@ Each guard has a twin without it that one of these tests notices.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from headrace.core.jobs import JobView
 from headrace.core.recount import recount
 from headrace.ports.transactions import Terms
 from headrace.runtime.worker import Worker
+from headrace.testing.rig.children import FROZEN, state_of
 from headrace.testing.rig.proxy import Proxy
-from headrace.testing.rig.workers import WorkerProcesses, copy_flow
+from headrace.testing.rig.workers import WorkerProcesses, copy_flow, flow_command
 from headrace.testing.twins import turns_red
 
 TABLES = (
@@ -44,12 +45,6 @@ async def engine(postgres_url: str) -> AsyncIterator[Engine]:
         connection.execute(TABLES.encode())
     async with headrace.connect(postgres_url) as engine:
         yield engine
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Proxy]:
-    with Proxy(postgres_url) as proxy:
-        yield proxy
 
 
 @pytest.fixture
@@ -206,7 +201,7 @@ async def test_a_settlement_outside_its_transaction_is_noticed(
 
 async def test_a_worker_killed_in_the_middle_leaves_nothing(engine: Engine, postgres_url: str, tmp_path: Path) -> None:
     copy_flow(Path(__file__).parent, tmp_path, ["open_flows"])
-    workers = WorkerProcesses(postgres_url, "open_flows:SHOP", tmp_path, hold_s=1.0)
+    workers = WorkerProcesses(postgres_url, flow_command("open_flows:SHOP"), tmp_path)
     job = await engine.submit_many(open_flows.SHOP, range(8))
 
     async def ended() -> JobView | None:
@@ -232,11 +227,11 @@ async def test_a_frozen_holder_is_in_nobodys_way(
 ) -> None:
     """Its transaction has written the row that the next holder of its items has to write."""
     copy_flow(Path(__file__).parent, tmp_path, ["open_flows"])
-    workers = WorkerProcesses(postgres_url, "open_flows:FROZEN", tmp_path, hold_s=1.0)
+    workers = WorkerProcesses(postgres_url, flow_command("open_flows:FROZEN"), tmp_path)
     job = await engine.submit_many(open_flows.FROZEN, range(count), stage=stage)
 
     async def holds_and_is_frozen() -> bool:
-        return (await engine.job(job)).stages[stage].held >= count and _stopped(workers.children[0].pid)
+        return (await engine.job(job)).stages[stage].held >= count and state_of(workers.children[0].pid) == FROZEN
 
     try:
         workers.start(1)
@@ -249,7 +244,3 @@ async def test_a_frozen_holder_is_in_nobodys_way(
     assert (view.state, view.stages[stage].done) == (JobState.FINISHED, count)
     with psycopg.connect(postgres_url) as connection:
         assert len(connection.execute("SELECT item FROM once").fetchall()) == count
-
-
-def _stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 import pytest
 
 from headrace.core.claims import Settlement, Statement
 from headrace.testing.contracts import Bench, TransactionContract
 from headrace.testing.contracts.bench import ALL
 from headrace.testing.contracts.recorded_statements import INSERT, PLAIN, Query
-from headrace.testing.passage import Passage, RealPassage
 
 
 class TestTransactionalPostgres(TransactionContract):
-    @pytest.fixture
-    def passage(self) -> Passage:
-        return RealPassage()
-
-    @pytest.fixture
-    def query(self, postgres_url: str) -> Query:
-        async def query(sql: str) -> Sequence[tuple[Any, ...]]:
-            with psycopg.connect(postgres_url, autocommit=True) as connection:
-                found = connection.execute(sql.encode())
-                return found.fetchall() if found.description else []
-
-        return query
-
     @pytest.mark.parametrize("name", ["headrace.stage", '"headrace".stage', "HEADRACE . stage"])
     async def test_a_statement_cannot_touch_the_account(self, bench: Bench, name: str) -> None:
         await bench.submit(PLAIN, {"charge": 1})

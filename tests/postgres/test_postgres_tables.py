@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 import psycopg
@@ -50,12 +50,6 @@ async def test_a_broken_twin_is_noticed(store: PostgresStore, bug: str) -> None:
     twin = TWINS[bug]
     await store.tables.migrate("contract", [SHELF])
     await turns_red(twin.noticed_by, engine=engine_on(BrokenStore(store, twin.apply)))
-
-
-@pytest.fixture
-def line(postgres_url: str) -> Iterator[Proxy]:
-    with Proxy(postgres_url) as proxy:
-        yield proxy
 
 
 @pytest.fixture

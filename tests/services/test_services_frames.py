@@ -13,7 +13,8 @@ import typer
 
 from headrace.cli.session import Session
 from headrace.commands import service_commands
-from headrace.services import Frame, HttpSettings, Part, Service
+from headrace.services import Frame, HttpSettings, Part, Service, export_lines
+from headrace.testing.service_process import exported_variables
 
 
 @asynccontextmanager
@@ -63,3 +64,11 @@ def test_doctor_examines_all(own_environment: None, capsys: pytest.CaptureFixtur
     told = json.dumps(run("doctor", capsys))
     assert "shop counter" in told
     assert "shop till" in told
+
+
+def test_up_says_how_other_commands_find_the_same_data() -> None:
+    variables = {"SHOP_HOME": "/a b", "SHOP_KEY": "it's=1"}
+    said, unset, *exports = export_lines(variables, unset=("SHOP_STORE",))
+    assert (said, unset) == ("commands in another shell work on the same data after:", "unset SHOP_STORE")
+    assert exported_variables(exports) == variables
+    assert list(export_lines({}, unset=("SHOP_STORE",))) == []

@@ -17,7 +17,9 @@ import pytest
 from pages import ROOT, block
 from waiting import until
 
-from headrace.services import table
+from headrace.services import Program, table
+from headrace.testing import ServiceProcess
+from headrace.testing.rig.children import alive_of, identities
 
 PAGE = "docs/services.md"
 FRAME_LINES_MAX = 300
@@ -42,45 +44,16 @@ def variables(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 @contextmanager
-def up(folder: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The shop, and where it takes orders."""
-    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0", **variables}
-    with (folder / "talk").open("w") as talk:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=talk, text=True)
-    assert process.stdout is not None
+def up(folder: Path, **variables: str) -> Iterator[ServiceProcess]:
+    """The shop, which takes orders."""
+    command, environment = (sys.executable, "-m", "shop", "up"), {**os.environ, "SHOP_HTTP_PORT": "0", **variables}
+    process = ServiceProcess(Program("shop", command, environment), folder / "talk", folder)
     try:
-        lines = [process.stdout.readline() for _ in range(2)]
-        assert lines[0].startswith("shop api is ready at http://"), (folder / "talk").read_text()
-        assert lines[1].startswith("orders are taken at http://")
-        yield process, lines[0].split()[-1]
+        assert process.line_with("orders are taken at http://").result(30) == process.lines[1]
+        assert process.lines[0].startswith("shop api is ready at http://")
+        yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (folder / "talk").read_text()
-        process.stdout.close()
-
-
-def children(pid: int) -> dict[int, str]:
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = entry.read_text().rpartition(")")[2].split()
-            line = (entry.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue
-        if int(words[1]) == pid and words[0] != "Z":
-            found[int(entry.parent.name)] = line
-    return found
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def workers(pid: int) -> list[int]:
-    return [child for child, line in children(pid).items() if "headrace.cli.child" in line]
+        assert process.stop() == 0, (folder / "talk").read_text()
 
 
 def ordered(url: str, items: int, key: str) -> str:
@@ -99,20 +72,21 @@ def test_the_frame_is_small() -> None:
 
 
 def test_orders_are_charged_although_a_worker_is_killed(shop: Path, variables: dict[str, str]) -> None:
-    with up(shop, **variables) as (process, url):
+    with up(shop, **variables) as process:
+        url = process.url
         order = ordered(url, 2_000, "first")
         assert ordered(url, 2_000, "first") == order
         until(lambda: state(url, order)["charged"] > 50, "work has begun", 30)
-        first = workers(process.pid)
+        first = process.below("headrace.cli.child")
         assert len(first) == 2
         os.kill(first[0], signal.SIGKILL)
-        until(lambda: len(set(workers(process.pid)) - {first[0]}) == 2, "another worker", 30)
+        until(lambda: len(set(process.below("headrace.cli.child")) - {first[0]}) == 2, "another worker", 30)
         until(lambda: state(url, order)["state"] == "finished", "the order is charged", 60)
         assert state(url, order)["charged"] == 2_000
         assert httpx.get(f"{url}/readyz", trust_env=False).json()["checks"]["store"]["ok"]
         assert httpx.get(f"{url}/orders/none", trust_env=False).status_code == 404
         assert "headrace_http_requests" in httpx.get(f"{url}/metrics", trust_env=False).text
-        below = children(process.pid)
+        below = process.below()
     talk = (shop / "talk").read_text()
     assert f"worker {first[0]} was killed by SIGKILL; another one starts" in talk
     assert "orders.open" in talk
@@ -121,14 +95,13 @@ def test_orders_are_charged_although_a_worker_is_killed(shop: Path, variables: d
 
 
 def test_everything_ends_with_the_parent(shop: Path) -> None:
-    command, environment = [sys.executable, "-m", "shop", "up"], {**os.environ, "SHOP_HTTP_PORT": "0"}
-    with subprocess.Popen(command, cwd=shop, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert [process.stdout.readline().split()[:2] for _ in range(2)] == [["shop", "api"], ["orders", "are"]]
-        below = children(process.pid)
-        process.kill()
+    command, environment = (sys.executable, "-m", "shop", "up"), {**os.environ, "SHOP_HTTP_PORT": "0"}
+    process = ServiceProcess(Program("shop", command, environment), shop / "talk", shop)
+    process.line_with("orders are taken at").result(30)
+    below = identities(process.below())
+    process.kill()
     assert len(below) == 3
-    until(lambda: not any(lives(pid) for pid in below), "all have ended", 30)
+    until(lambda: not alive_of(below), "all have ended", 30)
 
 
 def test_a_setting_that_cannot_work_ends_everything(shop: Path) -> None:
@@ -138,8 +111,8 @@ def test_a_setting_that_cannot_work_ends_everything(shop: Path) -> None:
 
 
 def test_a_port_that_is_taken_ends_everything_with_its_name(shop: Path) -> None:
-    with up(shop) as (_, url):
-        port = url.rpartition(":")[2]
+    with up(shop) as process:
+        port = process.url.rpartition(":")[2]
         done = called(shop, "up", SHOP_HTTP_PORT=port)
     assert done.returncode == 1
     assert f"shop api cannot listen on 127.0.0.1 port {port}" in done.stderr
@@ -155,8 +128,8 @@ def test_the_demo_has_a_receipt(shop: Path) -> None:
 
 
 def test_the_doctor_asks_parts_and_services(shop: Path) -> None:
-    with up(shop) as (_, url):
-        port = url.rpartition(":")[2]
+    with up(shop) as process:
+        port = process.url.rpartition(":")[2]
         done = called(shop, "doctor", "--json", SHOP_HTTP_PORT=port)
     found = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
     assert (done.returncode, found) == (0, {"settings": "ok", "store": "ok", "shop api": "ok"})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.core.backoff import Backoff as Backoff
     from headrace.core.checks import Check as Check
+    from headrace.runtime.fenced import while_held as while_held
     from headrace.runtime.pacing import Pauses as Pauses
     from headrace.runtime.programs import Program as Program
     from headrace.runtime.programs import worker_program as worker_program
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.services.causes import bare_errors as bare_errors
     from headrace.services.frame import Frame as Frame
     from headrace.services.frame import Talk as Talk
+    from headrace.services.frame import export_lines as export_lines
     from headrace.services.http_settings import HttpSettings as HttpSettings
     from headrace.services.leadership import NamedLease as NamedLease
     from headrace.services.leadership import Term as Term
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "services.service": ("Asked", "Part", "Ready", "Service", "SupervisedWorker", "serving"),
     "services.http_settings": ("HttpSettings",),
-    "services.frame": ("Frame", "Talk"),
+    "services.frame": ("Frame", "Talk", "export_lines"),
     "services.settings": ("Sources", "read", "setting", "table", "whole_environment"),
     "services.leadership": ("NamedLease", "Term", "leader"),
     "services.locks": ("LockClient", "LockResult"),
@@ -56,6 +58,7 @@ _NAMES = {
     "services.log_lines": ("log_to_stderr",),
     "runtime.programs": ("Program", "worker_program"),
     "runtime.pacing": ("Pauses",),
+    "runtime.fenced": ("while_held",),
     "runtime.relay": ("Relay", "RelayOptions"),
     "core.backoff": ("Backoff",),
     "core.checks": ("Check",),

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -82,7 +83,7 @@ class Frame(Generic[S]):
     async def up(self, environment: Mapping[str, str], talk: Talk) -> int:
         """All services, and the programs beside them, until a signal; the exit code."""
         settings = self.load(environment)
-        programs = [self._program(name, port, environment, talk) for name, port in self.ports_of(settings).items()]
+        programs = [self.program(name, port, environment, talk) for name, port in self.ports_of(settings).items()]
         plan = Plan(
             (*programs, *self.programs(settings, environment)),
             hold_s=HOLD_S,
@@ -114,20 +115,23 @@ class Frame(Generic[S]):
         checks += [check async for check in self._answering(settings)]
         return checks
 
-    def _program(self, name: str, port: int, environment: Mapping[str, str], talk: Talk) -> Program:
+    def program(self, name: str, port: int, environment: Mapping[str, str], talk: Talk) -> Program:
+        """One service as a process of its own; `up` of another frame may run it beside its services."""
         command = (sys.executable, *self.start, name, "--port", str(port))
         return Program(f"{self.name} {name}", command, environment, lines=talk.tell)
 
     def ports_of(self, settings: S) -> dict[str, int]:
-        """Where each listens: at its own port, or side by side from the one that is set; 0 is any for all."""
-        first, count = settings.http_port, len(self.services)
+        """Where each listens: at its own port, or side by side from the one that is set; 0 is any for all. Services
+        that have the same port, because one is a part of the other, have the same one then too."""
+        first, own = settings.http_port, {name: self.ports.get(name, 0) for name in self.services}
         if first is None:
-            return {name: self.ports.get(name, 0) for name in self.services}
-        if first + count - 1 > PORT_MAX:
+            return own
+        places = list(dict.fromkeys(own[name] or name for name in own))
+        if first + len(places) - 1 > PORT_MAX:
             raise CallerError(
-                f"{self.prefix}HTTP_PORT={first} leaves no room for {count} services", "choose a lower port"
+                f"{self.prefix}HTTP_PORT={first} leaves no room for {len(places)} services", "choose a lower port"
             )
-        return {name: first + number if first else 0 for number, name in enumerate(self.services)}
+        return {name: first + places.index(own[name] or name) if first else 0 for name in own}
 
     async def _tell(self, supervisor: Supervisor, tell: Say) -> None:
         await supervisor.all_ready()
@@ -135,9 +139,22 @@ class Frame(Generic[S]):
             tell(line)
 
     async def _answering(self, settings: S) -> AsyncIterator[Check]:
+        by_port: dict[int, list[str]] = {}
         for name, port in self.ports_of(settings).items():
+            by_port.setdefault(port, []).append(name)
+        for port, names in by_port.items():
             if port:
-                yield await asyncio.to_thread(_ready_at, f"{self.name} {name}", settings.http_host, port)
+                title = f"{self.name} {' or '.join(names)}"
+                yield await asyncio.to_thread(_ready_at, title, settings.http_host, port)
+
+
+def export_lines(variables: Mapping[str, str], unset: Sequence[str] = ()) -> Iterator[str]:
+    """What `up` tells at its end: how commands in another shell find the same data. Nothing without variables."""
+    if not variables:
+        return
+    yield "commands in another shell work on the same data after:"
+    yield from (f"unset {name}" for name in unset)
+    yield from (f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 async def _asked(name: str, part: Part) -> Check:

@@ -26,17 +26,19 @@ HOLDERS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
-    """`acquired` with its token and its end; or not, and token and end are the holder's."""
+    """`acquired` with its token and its end; or not, and token, end and `holder` are those of whoever has it."""
 
     acquired: bool
     token: int
     expire_at: datetime
     epoch: int
+    holder: str = ""
 
     def document(self) -> Mapping[str, Any]:
-        """As JSON has it, with the moment by RFC 3339."""
+        """As JSON has it, with the moment by RFC 3339. A token is a right, and of another holder's there is none."""
         moment = self.expire_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return {"acquired": self.acquired, "token": self.token, "expire_at": moment, "epoch": self.epoch}
+        token = self.token if self.acquired else None
+        return {"acquired": self.acquired, "token": token, "expire_at": moment, "epoch": self.epoch}
 
 
 class LockClient:
@@ -103,7 +105,7 @@ class LockClient:
             self._holders[lease.name, lease.fence] = holder
             if len(self._holders) > HOLDERS_MAX:
                 del self._holders[next(iter(self._holders))]
-        return LockResult(acquired, lease.fence, self._end(lease), lease.epoch)
+        return LockResult(acquired, lease.fence, self._end(lease), lease.epoch, lease.holder)
 
     def _end(self, lease: Lease) -> datetime:
         now = datetime.fromtimestamp(self._seams.clock.wall(), UTC)
