@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from silver_desk import article, ask, bar, lines
 
+from headrace.commands import environment_without
 from headrace_silver.commands.opened_stores import EMBEDDED, url_of
 from headrace_silver.queue.backlog_flag import LOOKS, wait_until_off
 from headrace_silver.records.rules import RULES
@@ -295,7 +296,7 @@ assert run(["silver", "put", "bars.jsonl"]) == 0
 assert run(["silver", "put", "bars.parquet"]) == 1
 assert run(["silver", "consume", "--store", "postgresql://localhost/silver"]) == 1
 """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    environment = environment_without("PG")
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

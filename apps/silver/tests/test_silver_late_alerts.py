@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 from silver_desk import bar, consume, put
 
 from headrace.errors import CallerError, OperatorError
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 from headrace_silver.quality.late_alerts import AlertSettings, Deliver, LateAlert, UndeliveredAlert, alert
 from headrace_silver.quality.late_symbols import late
 from headrace_silver.stores.silver_store import SilverStore, open_store
@@ -56,23 +56,13 @@ def webhook(answers: list[int]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The address of a webhook, and what it got."""
     got: list[dict[str, Any]] = []
 
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            assert self.headers["webhook-id"] == got[-1]["id"]
-            self.send_response(answers.pop(0) if answers else 204)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
+    def answer(request: HttpRequest) -> HttpAnswer:
+        got.append(request.document)
+        assert request.headers["webhook-id"] == got[-1]["id"]
+        return HttpAnswer(answers.pop(0) if answers else 204, headers={"Location": "/elsewhere"})
 
-        def log_message(self, *arguments: object) -> None:
-            """Nobody reads it."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        yield f"http://127.0.0.1:{server.server_port}/hook", got
-        server.shutdown()
-        serving.join()
+    with HttpReceiver(answer) as receiver:
+        yield f"{receiver.url}/hook", got
 
 
 def quiet(told: LateAlert) -> None:

@@ -23,6 +23,8 @@ from worker.main import main
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 LOCK_BUSY = "Lock 'silver_consume' đang bận; worker thoát 0.\n"
 BATCH = 8
+# Every statement is hit only at full size. Finding a refused record takes many statements more.
+STEP, STEP_REFUSED, STEP_DRAIN = (3, 4, 5) if TIMES == 1 else (1, 1, 1)
 RESTART_S_MAX = 60
 OWN_TABLES = (
     "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'silver%'"
@@ -68,8 +70,7 @@ def test_a_worker_killed_at_any_statement_loses_and_doubles_nothing(queue: Queue
     statements, _ = kill_at(queue, None)
     assert queue.check() == ({"applied": 5, "dlq": 3} if refused else {"applied": 6, "dlq": 2})
     committed = []
-    # Finding a refused record takes many statements more: each of them is hit only at full size, the last one always.
-    for statement in (*range(1, statements, 4 if refused and TIMES == 1 else 1), statements):
+    for statement in (*range(1, statements, STEP_REFUSED if refused else STEP), statements):
         put_mixed(queue, refused)
         waiting = len(queue.ready())
         # Made again in every run, so that it may be killed at that as well.
@@ -89,8 +90,8 @@ def test_a_worker_killed_at_any_statement_loses_and_doubles_nothing(queue: Queue
 def test_a_drain_killed_at_any_statement_loses_and_doubles_nothing(queue: Queue) -> None:
     """Other than a single batch, it reads and judges a batch while the one before is settled."""
     committed, killed = [], True
-    # Each of them is hit only at full size. How many there are depends on how often the flag is written.
-    statements = count(1, 5 if TIMES == 1 else 1)
+    # How many there are depends on how often the flag is written.
+    statements = count(1, STEP_DRAIN)
     while killed:
         for _ in range(4):
             put_mixed(queue, refused=False)

@@ -7,9 +7,9 @@ import json
 import re
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 
 import pytest
+from page_tags import Tags
 from rich.console import Console
 from silver_quality_sample import DAYS, LENGTH
 from silver_report_sample import large, small
@@ -31,26 +31,6 @@ def quality(tmp_path_factory: pytest.TempPathFactory) -> Quality:
 @pytest.fixture(scope="module")
 def text(quality: Quality) -> str:
     return page(quality)
-
-
-class Tags(HTMLParser):
-    """All tags of a page with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def of(self, *names: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.found if tag in names]
 
 
 def on_terminal(quality: Quality, width: int = 200) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from smap_mortal import Fate, mortal
 
 from headrace.ports import Event, Subscription
 from headrace_smap.collector.blob_names import blob_prefix
@@ -19,48 +20,22 @@ from headrace_smap.envelope import Message
 from headrace_smap.parts import SmapParts
 from headrace_smap.values import SEALED
 
-PARTS = ("database", "bus", "blobs", "ledger")
 LISTENER = "smap.analytics"
 
 
-class Killed(BaseException):
-    """The process is no more."""
+class Recorded:
+    """A bus that keeps what was published."""
 
+    def __init__(self, bus: Any, told: list[Event]) -> None:
+        self._bus, self._told = bus, told
 
-@dataclass(slots=True)
-class Fuse:
-    """Burns down with every step before and after a call; when it is burnt, nothing is done any more."""
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bus, name)
 
-    left: int = 1_000_000
-    steps: list[str] = field(default_factory=list)
-
-    def burn(self, step: str) -> None:
-        self.steps.append(step)
-        self.left -= 1
-        if self.left < 0:
-            raise Killed(step)
-
-
-class Part:
-    """A part of the world in which one can die before and after each call."""
-
-    def __init__(self, part: Any, name: str, fuse: Fuse, told: list[Event]) -> None:
-        self._part, self._name, self._fuse, self._told = part, name, fuse, told
-
-    def __getattr__(self, verb: str) -> Any:
-        call = getattr(self._part, verb)
-        if not inspect.iscoroutinefunction(call):
-            return call
-
-        async def mortal(*values: Any, **named: Any) -> Any:
-            self._fuse.burn(f"before {self._name}.{verb}")
-            answer = await call(*values, **named)
-            if verb == "publish":
-                self._told.extend(values[0])
-            self._fuse.burn(f"after {self._name}.{verb}")
-            return answer
-
-        return mortal
+    async def publish(self, events: Sequence[Event]) -> Any:
+        answer = await self._bus.publish(events)
+        self._told.extend(events)
+        return answer
 
 
 @dataclass(slots=True)
@@ -72,12 +47,12 @@ class Lives:
     told: list[Event] = field(default_factory=list)
     fence: int = 0
 
-    async def life(self, tasks: Sequence[CrawlTask], pages: dict[str, list[Page]], fuse: Fuse) -> None:
+    async def life(self, tasks: Sequence[CrawlTask], pages: dict[str, list[Page]], fate: Fate) -> None:
         """Crawl everything and seal, or die on the way."""
         self.fence += 1
-        dying: Any = {name: Part(getattr(self.parts, name), name, fuse, self.told) for name in PARTS}
-        mortal = replace(self.parts, **dying)
-        harvester = self.kind(mortal, Accountant(mortal), lambda: datetime(2025, 1, 1, tzinfo=UTC))
+        bus: Any = Recorded(self.parts.bus, self.told)
+        dying = mortal(replace(self.parts, bus=bus), fate)
+        harvester = self.kind(dying, Accountant(dying), lambda: datetime(2025, 1, 1, tzinfo=UTC))
         for task in tasks:
             holding = await harvester.begin(task, self.fence)
             if holding is None:

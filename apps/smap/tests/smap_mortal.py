@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from headrace_smap.parts import SmapParts
 
-CALLS_MAX = 40
+CALLS_MAX = 100
 HOLD_S = 1e-6
 """For holds by the store's clock: what a dead process held is free at once."""
 

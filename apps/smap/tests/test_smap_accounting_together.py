@@ -22,6 +22,7 @@ from waiting import eventually
 
 from headrace.errors import Conflict, HeadraceError
 from headrace.ports import Subscription
+from headrace.services import rest
 from headrace_smap.count.accountant import Accountant, ItemEnd
 from headrace_smap.count.reconciliation.reconciler import Reconciler
 from headrace_smap.envelope import JOB_COMPLETED, completed_id
@@ -112,7 +113,7 @@ class Crowd:
         async def look(reconciler: Reconciler) -> None:
             while not stop.is_set():
                 await self._try(reconciler.tick)
-                await asyncio.sleep(self.random.random() * 0.05)
+                await rest(stop, self.random.random() * 0.05)
 
         await asyncio.gather(*(look(each) for each in self._reconcilers))
 

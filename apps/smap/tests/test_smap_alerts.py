@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from smap_office import result
 from smap_processes import town
-from smap_receivers import Got, Receiver, receiver
 from waiting import eventually
 
 from headrace.errors import CallerError
 from headrace.ports import Delivery
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.analytics.work import COLUMNS
@@ -57,7 +57,7 @@ class Watch:
 
     parts: SmapParts
     insight: InsightService
-    hook: Receiver
+    hook: HttpReceiver
     now: datetime = AT
 
     async def analysed(self, *paths: str, project: str = "p", **columns: Any) -> list[Delivery]:
@@ -75,7 +75,7 @@ class Watch:
 
     @property
     def alerts(self) -> list[dict[str, Any]]:
-        return [got.document["data"] for got in self.hook.got if got.document["type"] == "post.alert"]
+        return [got.document["data"] for got in self.hook.requests if got.document["type"] == "post.alert"]
 
 
 def told(path: str, risk: str, project: str = "p") -> Delivery:
@@ -83,14 +83,8 @@ def told(path: str, risk: str, project: str = "p") -> Delivery:
     return Delivery("smap.insight", 1, 1, envelope.analysis_finished(project, path, result, AT))
 
 
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
-
-
 @asynccontextmanager
-async def open_watch(settings: SmapSettings, hook: Receiver, **environment: str) -> AsyncIterator[Watch]:
+async def open_watch(settings: SmapSettings, hook: HttpReceiver, **environment: str) -> AsyncIterator[Watch]:
     variables = {**settings.environment, **WEBHOOK, "SMAP_WEBHOOK_URL": hook.url, **environment}
     async with open_parts(replace(settings, environment=variables)) as parts:
         creator = Creator(parts)
@@ -99,10 +93,10 @@ async def open_watch(settings: SmapSettings, hook: Receiver, **environment: str)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def watch(request: pytest.FixtureRequest, embedded: SmapSettings, hook: Receiver) -> AsyncIterator[Watch]:
+async def watch(request: pytest.FixtureRequest, embedded: SmapSettings, hook: HttpReceiver) -> AsyncIterator[Watch]:
     settings = embedded
     if request.param == "postgres":
-        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+        settings = replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
     async with open_watch(settings, hook) as opened:
         yield opened
 
@@ -171,16 +165,16 @@ async def test_a_batch_that_is_sent_again_after_a_lost_answer_takes_nothing_more
 
 
 async def test_what_comes_while_somebody_gathers_waits_for_the_next_message(
-    embedded: SmapSettings, hook: Receiver, postgres_database: str
+    embedded: SmapSettings, hook: HttpReceiver, smap_database: str
 ) -> None:
-    async with open_watch(replace(embedded, pg_dsn=postgres_database), hook) as watch:
+    async with open_watch(replace(embedded, pg_dsn=smap_database), hook) as watch:
         await watch.insight._results(await watch.analysed("1"))
-        async with await psycopg.AsyncConnection.connect(postgres_database) as other:
+        async with await psycopg.AsyncConnection.connect(smap_database) as other:
             await other.execute("SELECT pg_advisory_xact_lock(hashtext('smap_alert'), hashtext('p'))")
             await other.execute("UPDATE smap_alert SET batch = 'theirs', gathered_at = %s", (watch.now,))
             await watch.insight._results(await watch.analysed("2"))
             gathering = asyncio.create_task(watch.insight.alerts.gather(watch.now))
-            await eventually(lambda: _waits(postgres_database), "it waits for the other one")
+            await eventually(lambda: _waits(smap_database), "it waits for the other one")
         await gathering
         assert await watch.parts.database.rows("notice_list", project="p") == []
 
@@ -216,13 +210,13 @@ async def test_nobody_is_alerted_of_what_was_cancelled_or_deleted(watch: Watch) 
 
 
 async def test_an_alert_that_is_not_taken_is_tried_again_under_its_id(watch: Watch) -> None:
-    watch.hook.answer = lambda got: (503 if len(watch.hook.got) == 1 else 200, {})
+    watch.hook.answer = lambda got: HttpAnswer(503 if len(watch.hook.requests) == 1 else 200, {})
     await watch.hear(await watch.analysed("1"))
     ((_, _, notice, state, *_),) = await watch.parts.database.rows("notice_list", project="p")
     assert state == "waiting"
     await watch.parts.database.rows("notice_failed", notice=notice, state="waiting", due=AT, error="")
     await watch.insight.notifier.send_due()
-    assert [got.headers["webhook-id"] for got in watch.hook.got] == [notice, notice]
+    assert [got.headers["webhook-id"] for got in watch.hook.requests] == [notice, notice]
 
 
 async def test_the_end_is_told_beside_the_alerts(watch: Watch) -> None:
@@ -232,14 +226,14 @@ async def test_the_end_is_told_beside_the_alerts(watch: Watch) -> None:
     accountant = Accountant(watch.parts)
     await accountant.seal("p", 0)
     assert await watch.insight.notifier.send_due() == 1
-    assert [got.document["type"] for got in watch.hook.got] == ["post.alert", "job.completed"]
+    assert [got.document["type"] for got in watch.hook.requests] == ["post.alert", "job.completed"]
     rows = await watch.parts.database.rows("notice_list", project="p")
     assert sorted(row[-1] for row in rows) == ["alert", "end"]
 
 
 @pytest.mark.parametrize(("level", "sent"), [("high", ["HIGH", "CRITICAL"]), ("CRITICAL", ["CRITICAL"]), ("off", [])])
 async def test_the_setting_says_from_which_risk_on(
-    embedded: SmapSettings, hook: Receiver, level: str, sent: list[str]
+    embedded: SmapSettings, hook: HttpReceiver, level: str, sent: list[str]
 ) -> None:
     async with open_watch(embedded, hook, SMAP_ALERT_RISK=level, SMAP_ALERT_INTERVAL_S="0") as watch:
         for risk in ("LOW", "MEDIUM", "HIGH", "CRITICAL"):
@@ -254,7 +248,7 @@ def test_a_risk_that_there_is_not_is_refused() -> None:
 
 
 async def test_mail_tells_the_post_and_why_in_two_languages(
-    embedded: SmapSettings, hook: Receiver, smtp_inbox: SmtpServer
+    embedded: SmapSettings, hook: HttpReceiver, smtp_inbox: SmtpServer
 ) -> None:
     mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
     settings = replace(embedded, report_url="http://127.0.0.1:8084/projects/{project}/report")
@@ -293,17 +287,17 @@ async def test_mail_tells_the_post_and_why_in_two_languages(
     )
 
 
-async def test_zalo_gets_what_it_can_take(embedded: SmapSettings, hook: Receiver) -> None:
+async def test_zalo_gets_what_it_can_take(embedded: SmapSettings, hook: HttpReceiver) -> None:
     zalo = {"SMAP_ZALO_USER_ID": "1", "SMAP_ZALO_ACCESS_TOKEN": "t", "SMAP_ZALO_API_URL": hook.url}
     async with open_watch(embedded, hook, **zalo) as watch:
         await watch.hear(await watch.analysed(*map(str, range(9)), text="x" * 5_000))
-    (message,) = [got.document["message"]["text"] for got in hook.got if got.path.startswith("/v3.0")]
+    (message,) = [got.document["message"]["text"] for got in hook.requests if got.path.startswith("/v3.0")]
     assert len(message) <= 2_000
     assert message.startswith("9 bài rủi ro cao")
 
 
 async def test_a_service_that_is_killed_while_it_sends_repeats_under_the_same_id(
-    embedded: SmapSettings, hook: Receiver, tmp_path: Path
+    embedded: SmapSettings, hook: HttpReceiver, tmp_path: Path
 ) -> None:
     variables = {**embedded.environment, **WEBHOOK, "SMAP_WEBHOOK_URL": hook.url, "SMAP_ALERT_INTERVAL_S": "0"}
     settings = FRAME.load(variables)
@@ -311,16 +305,16 @@ async def test_a_service_that_is_killed_while_it_sends_repeats_under_the_same_id
         with town(variables, tmp_path) as place:
             first = await asyncio.to_thread(place.ours, "insight")
 
-            def kill(got: Got) -> tuple[int, dict[str, Any]]:
+            def kill(_: HttpRequest) -> HttpAnswer:
                 first.process.kill()
-                return 200, {}
+                return HttpAnswer()
 
             hook.answer = kill
             events = [each.event for each in await watch.analysed("1", "2", "3")]
             await watch.parts.bus.publish(events)
             await asyncio.to_thread(first.process.wait, 30)
-            first.end()
-            hook.answer = lambda got: (200, {})
+            first.kill()
+            hook.answer = lambda got: HttpAnswer(200, {})
             ((_, _, notice, state, *_),) = await watch.parts.database.rows("notice_list", project="p")
             assert state == "waiting", "it was not written down that somebody has it"
             await watch.parts.database.rows("notice_failed", notice=notice, state="waiting", due=AT, error="")
@@ -332,5 +326,5 @@ async def test_a_service_that_is_killed_while_it_sends_repeats_under_the_same_id
                 return bool(rows) and all(row[3] == "sent" for row in rows)
 
             await eventually(sent, "the second service has sent it")
-    assert {got.headers["webhook-id"] for got in hook.got} == {notice}
-    assert [data["risk"]["CRITICAL"] for data in watch.alerts] == [3] * len(hook.got)
+    assert {got.headers["webhook-id"] for got in hook.requests} == {notice}
+    assert [data["risk"]["CRITICAL"] for data in watch.alerts] == [3] * len(hook.requests)

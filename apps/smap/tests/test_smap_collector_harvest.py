@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from collector_lives import Fuse, Killed, Lives, blobs_of, pages_of, planned, unpublished
+from collector_lives import Lives, blobs_of, pages_of, planned, unpublished
+from smap_mortal import Fate, Killed, fates, unharmed
 
 from headrace_smap.collector.blob_names import blob_path
 from headrace_smap.collector.harvester import Harvester, NobodyListens, TaskHolding
@@ -40,7 +41,7 @@ def either(request: pytest.FixtureRequest, embedded: SmapSettings) -> SmapSettin
     """A world with its rows in a file or in PostgreSQL; the other parts make no difference here."""
     if request.param == "sqlite":
         return embedded
-    return replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+    return replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
 
 
 @pytest.fixture
@@ -55,20 +56,19 @@ def now() -> datetime:
 
 async def die_everywhere(parts: SmapParts, kind: type[Harvester]) -> int:
     """One project for each point: a first life that ends there, and a second one that does the rest."""
-    lives, point = Lives(parts, kind), 0
-    while True:
-        project, fuse = f"project-{kind.__name__}-{point}", Fuse(point)
+    lives = Lives(parts, kind)
+    for point, fate in enumerate(fates()):
+        project, died = f"project-{kind.__name__}-{point}", False
         tasks = await planned(parts, project, ["a", "b"])
-        died = False
         try:
-            await lives.life(tasks, PAGES, fuse)
+            await lives.life(tasks, PAGES, fate)
         except Killed:
             died = True
-            await lives.life(tasks, PAGES, Fuse())
+            await lives.life(tasks, PAGES, unharmed())
         await lives.check(project, {blob_path("tiktok", project, name) for name in POSTS})
         if not died:
             return point
-        point += 1
+    return 0
 
 
 async def test_a_crash_at_any_point_loses_and_doubles_nothing(parts: SmapParts) -> None:
@@ -252,9 +252,9 @@ async def test_blobs_that_a_lost_holder_left_behind_are_swept_away(any_parts: Sm
     lives = Lives(any_parts)
     with pytest.raises(Killed):
         # It dies when the blobs of its page are there and nothing else; then the source has another page.
-        await lives.life([task], {task.name: pages_of([["gone"]])}, Fuse(8))
+        await lives.life([task], {task.name: pages_of([["gone"]])}, Fate(5, after=False))
     assert [path async for path in blobs_of(any_parts, "swept")] == ["raw/tiktok/swept/gone.json"]
-    await lives.life([task], {task.name: pages_of([["stays"]])}, Fuse())
+    await lives.life([task], {task.name: pages_of([["stays"]])}, unharmed())
     await lives.check("swept", {"raw/tiktok/swept/stays.json"})
 
 

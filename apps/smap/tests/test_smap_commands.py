@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from smap_processes import Running, Town, town
+from smap_processes import READY_S_MAX, Town, town
 from waiting import until
 
 from headrace_smap.parts import open_parts
@@ -231,21 +231,20 @@ def test_up_ends_with_a_service_that_refuses_its_settings(failing: Failing) -> N
 
 
 def test_up_runs_all_four_and_starts_one_again_that_was_killed(place: Town) -> None:
-    up: Running = place.start_up()
-    until(lambda: sum("is ready at" in line for line in up.lines) == 4, "all four are ready", 60)
+    up = place.start(["up"])
+    up.line_with("is ready at", 4).result(READY_S_MAX)
     urls = {line.split()[1]: line.rpartition(" ")[2] for line in up.lines if "is ready at" in line}
     assert httpx.get(f"{urls['insight']}/readyz", trust_env=False).json()["status"] == "ready"
-    (killed,) = place.children_named("analytics", up.process.pid)
+    (killed,) = up.below("smap", "analytics")
     os.kill(killed, signal.SIGKILL)
-    until(lambda: sum("smap analytics is ready" in line for line in up.lines) == 2, "it is there again", 60)
-    up.process.send_signal(signal.SIGINT)
-    assert up.process.wait(30) == 0
-    assert place.children_named("analytics", up.process.pid) == []
+    up.line_with("smap analytics is ready", 2).result(READY_S_MAX)
+    assert up.stop(signal.SIGINT) == 0
+    assert up.below("smap", "analytics") == []
 
 
 def test_services_end_with_an_up_that_was_killed(place: Town) -> None:
-    up: Running = place.start_up()
-    until(lambda: sum("is ready at" in line for line in up.lines) == 4, "all four are ready", 60)
+    up = place.start(["up"])
+    up.line_with("is ready at", 4).result(READY_S_MAX)
     urls = [line.rpartition(" ")[2] for line in up.lines if "is ready at" in line]
 
     def answers(url: str) -> bool:
@@ -255,5 +254,5 @@ def test_services_end_with_an_up_that_was_killed(place: Town) -> None:
             return False
 
     assert all(answers(url) for url in urls)
-    up.process.kill()
+    up.kill()
     until(lambda: not any(answers(url) for url in urls), "nobody is left behind", 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from smap_office import result
-from smap_receivers import Receiver, receiver
 
 from headrace.ports import Delivery, Event
+from headrace.testing import HttpReceiver
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.analytics.work import COLUMNS
@@ -39,11 +39,11 @@ class Office:
 
     parts: SmapParts
     notifier: Notifier
-    hook: Receiver
+    hook: HttpReceiver
 
     @property
     def told(self) -> list[dict[str, object]]:
-        return [got.document["data"] for got in self.hook.got]
+        return [got.document["data"] for got in self.hook.requests]
 
     async def hear(self, project: str, **fields: object) -> int:
         """A foreign `job.completed`; how many notices were due after it."""
@@ -51,17 +51,11 @@ class Office:
         return await self.notifier.send_due()
 
 
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
-async def office(request: pytest.FixtureRequest, embedded: SmapSettings, hook: Receiver) -> AsyncIterator[Office]:
+async def office(request: pytest.FixtureRequest, embedded: SmapSettings, hook: HttpReceiver) -> AsyncIterator[Office]:
     settings = replace(embedded, environment={**embedded.environment, **WEBHOOK, "SMAP_WEBHOOK_URL": hook.url})
     if request.param == "postgres":
-        settings = replace(settings, pg_dsn=request.getfixturevalue("postgres_database"))
+        settings = replace(settings, pg_dsn=request.getfixturevalue("smap_database"))
     async with open_parts(settings) as parts:
         yield Office(parts, InsightService(parts).notifier, hook)
 
@@ -101,7 +95,7 @@ async def test_an_end_that_was_announced_too_early_is_told_when_it_comes(office:
     assert await office.notifier.send_due() == 1
     assert await office.hear("p") == 0
     assert office.told == [{"project_id": "p", "total": 31, "done": 31, "errors": 2, "report_url": ""}]
-    assert office.hook.got[0].headers["webhook-id"] == envelope.derived_id("notice", "p", "webhook")
+    assert office.hook.requests[0].headers["webhook-id"] == envelope.derived_id("notice", "p", "webhook")
     assert await state(office, "p") == ("sent", 1)
 
 
@@ -141,7 +135,7 @@ async def test_counts_that_nobody_knows_are_not_told(office: Office, fields: dic
 
 
 async def test_mail_and_zalo_tell_an_end_without_counts(
-    embedded: SmapSettings, hook: Receiver, smtp_inbox: SmtpServer
+    embedded: SmapSettings, hook: HttpReceiver, smtp_inbox: SmtpServer
 ) -> None:
     mail = {"SMAP_SMTP_URL": smtp_inbox.url, "SMAP_MAIL_FROM": "s@x.vn", "SMAP_MAIL_TO": "a@x.vn"}
     zalo = {"SMAP_ZALO_USER_ID": "1", "SMAP_ZALO_ACCESS_TOKEN": "t", "SMAP_ZALO_API_URL": hook.url}
@@ -149,7 +143,7 @@ async def test_mail_and_zalo_tell_an_end_without_counts(
         notifier = InsightService(parts).notifier
         await notifier.handle([completed("p")])
         assert await notifier.send_due() == 2
-    (letter,), (message,) = smtp_inbox.messages(), hook.got
+    (letter,), (message,) = smtp_inbox.messages(), hook.requests
     text = "Dự án p đã phân tích xong.\n\nProject p is analysed."
     assert message.document["message"]["text"] == text
     assert letter.message.get_content().splitlines() == text.splitlines()
@@ -284,7 +278,7 @@ async def test_mail_does_not_call_a_failed_crawl_analysed(
 
 @asynccontextmanager
 async def parted(parts: SmapParts) -> AsyncIterator[Office]:
-    with receiver() as hook:
+    with HttpReceiver() as hook:
         yield Office(parts, InsightService(parts).notifier, hook)
 
 

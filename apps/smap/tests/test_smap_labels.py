@@ -136,7 +136,7 @@ async def test_the_most_uncertain_posts_are_given_first_and_each_text_once(
     request: pytest.FixtureRequest, embedded: SmapSettings, dialect: str, file: Path
 ) -> None:
     if dialect == "postgres":
-        embedded = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+        embedded = replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
     embedded.home.mkdir()
     async with open_database(embedded.engine_url) as database:
         await stored(database)

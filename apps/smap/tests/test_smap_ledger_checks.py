@@ -101,7 +101,7 @@ async def test_a_wrong_password_is_the_operators_matter_and_not_shown(
 @pytest.fixture
 def nobody() -> Iterator[int]:
     """A port at which nobody listens."""
-    port = ports.reserve()
+    port = ports.reserve_port()
     yield port
     ports.give_back(port)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from smap_receivers import Got, Receiver, receiver
 from standardwebhooks.webhooks import Webhook
 from waiting import eventually
 
 from headrace.errors import CallerError
 from headrace.ports import Delivery, Event
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap import envelope
 from headrace_smap.database import Database, open_database
@@ -51,16 +51,10 @@ class Teller:
 async def database(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Database]:
     settings = embedded
     if request.param == "postgres":
-        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+        settings = replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
     settings.home.mkdir(exist_ok=True)
     async with open_database(settings.engine_url) as opened:
         yield opened
-
-
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
 
 
 def notifier(database: Database, **environment: str) -> Notifier:
@@ -69,11 +63,11 @@ def notifier(database: Database, **environment: str) -> Notifier:
     return Notifier(database, channels(settings, database), book, Teller())
 
 
-def by_webhook(database: Database, hook: Receiver) -> Notifier:
+def by_webhook(database: Database, hook: HttpReceiver) -> Notifier:
     return notifier(database, SMAP_WEBHOOK_URL=hook.url, SMAP_WEBHOOK_SECRET=SECRET)
 
 
-def by_zalo(database: Database, hook: Receiver, **more: str) -> Notifier:
+def by_zalo(database: Database, hook: HttpReceiver, **more: str) -> Notifier:
     return notifier(database, SMAP_ZALO_API_URL=hook.url, SMAP_ZALO_OAUTH_URL=hook.url, **ZALO, **more)
 
 
@@ -130,52 +124,52 @@ async def test_a_mail_whose_sender_died_after_the_servers_answer_is_repeated_und
     assert 1 <= len(repeats) <= 2
 
 
-async def test_a_webhook_is_signed_and_keeps_its_id_over_attempts(database: Database, hook: Receiver) -> None:
-    hook.answer = lambda got: (503 if len(hook.got) == 1 else 200, {})
+async def test_a_webhook_is_signed_and_keeps_its_id_over_attempts(database: Database, hook: HttpReceiver) -> None:
+    hook.answer = lambda got: HttpAnswer(503 if len(hook.requests) == 1 else 200, {})
     told = by_webhook(database, hook)
     await told.add("p")
     assert await told.send_due() == 1
     assert await told.send_due() == 0, "it waits before it tries again"
     await make_due(database, "p", "webhook")
     assert await told.send_due() == 1
-    first, second = hook.got
+    first, second = hook.requests
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == envelope.derived_id("notice", "p", "webhook")
     data = Webhook(SECRET).verify(second.body, second.headers)["data"]
     assert data == {"project_id": "p", **COUNTS, "report_url": "http://h/projects/p/report"}
     assert await states(database, "p") == [("webhook", "sent", 2)]
 
 
-async def test_a_receiver_that_wants_no_more_is_left_alone(database: Database, hook: Receiver) -> None:
-    hook.answer = lambda got: (410, {})
+async def test_a_receiver_that_wants_no_more_is_left_alone(database: Database, hook: HttpReceiver) -> None:
+    hook.answer = lambda got: HttpAnswer(410, {})
     told = by_webhook(database, hook)
     await told.add("p")
     await told.send_due()
     assert await states(database, "p") == [("webhook", "given up", 1)]
 
 
-async def test_it_gives_up_after_many_attempts(database: Database, hook: Receiver) -> None:
-    hook.answer = lambda got: (500, {})
+async def test_it_gives_up_after_many_attempts(database: Database, hook: HttpReceiver) -> None:
+    hook.answer = lambda got: HttpAnswer(500, {})
     told = by_webhook(database, hook)
     await told.add("p")
     for _ in range(ATTEMPTS_MAX + 1):
         await told.send_due()
         await make_due(database, "p", "webhook")
-    assert len(hook.got) == ATTEMPTS_MAX
+    assert len(hook.requests) == ATTEMPTS_MAX
     assert await states(database, "p") == [("webhook", "given up", ATTEMPTS_MAX)]
 
 
-async def test_two_senders_do_not_send_the_same(database: Database, hook: Receiver) -> None:
+async def test_two_senders_do_not_send_the_same(database: Database, hook: HttpReceiver) -> None:
     senders = [by_webhook(database, hook) for _ in range(4)]
     await senders[0].add("p")
     assert sum(await asyncio.gather(*(sender.send_due() for sender in senders))) == 1
-    assert len(hook.got) == 1
+    assert len(hook.requests) == 1
 
 
-async def test_nobody_is_told_of_a_cancelled_project(database: Database, hook: Receiver) -> None:
+async def test_nobody_is_told_of_a_cancelled_project(database: Database, hook: HttpReceiver) -> None:
     told = by_webhook(database, hook)
     await told.add("cancelled")
     await told.send_due()
-    assert hook.got == []
+    assert hook.requests == []
     assert await states(database, "cancelled") == [("webhook", "given up", 1)], "nobody says that it was sent"
 
 
@@ -184,13 +178,13 @@ def test_a_receiver_that_is_away_for_a_weekend_is_told_afterwards() -> None:
     assert tried_s > timedelta(days=2, hours=14).total_seconds(), "from Friday evening to Monday morning"
 
 
-async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: Database, hook: Receiver) -> None:
-    def answer(got: Got) -> tuple[int, dict[str, object]]:
+async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: Database, hook: HttpReceiver) -> None:
+    def answer(got: HttpRequest) -> HttpAnswer:
         if got.path == "/v4/oa/access_token":
             assert got.headers["secret_key"] == "s3cret"
-            return 200, {"access_token": "second", "refresh_token": "next"}
+            return HttpAnswer(body={"access_token": "second", "refresh_token": "next"})
         ran_out = got.headers["access_token"] == "first"
-        return 200, {"error": -216, "message": "Access token has expired"} if ran_out else {"error": 0}
+        return HttpAnswer(body={"error": -216, "message": "Access token has expired"} if ran_out else {"error": 0})
 
     hook.answer = answer
     secrets = {
@@ -202,7 +196,7 @@ async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: 
     for project in ("p", "q"):
         await told.add(project)
         await told.send_due()
-    asked, renewed, again, later = hook.got
+    asked, renewed, again, later = hook.requests
     assert (asked.path, asked.headers["access_token"]) == ("/v3.0/oa/message/cs", "first")
     assert renewed.form == {"refresh_token": "once", "app_id": "app", "grant_type": "refresh_token"}
     assert again.document["recipient"] == {"user_id": "186729651760683225"}
@@ -212,8 +206,8 @@ async def test_zalo_renews_a_token_that_ran_out_and_keeps_the_new_one(database: 
 
 
 @pytest.mark.parametrize(("code", "state"), [(-32, "waiting"), (-213, "given up")])
-async def test_zalos_refusals_are_told_apart(database: Database, hook: Receiver, code: int, state: str) -> None:
-    hook.answer = lambda got: (200, {"error": code, "message": "no"})
+async def test_zalos_refusals_are_told_apart(database: Database, hook: HttpReceiver, code: int, state: str) -> None:
+    hook.answer = lambda got: HttpAnswer(200, {"error": code, "message": "no"})
     told = by_zalo(database, hook)
     await told.add("p")
     await told.send_due()

@@ -58,7 +58,7 @@ class _Columns(Statements):
 async def test_the_columns_that_the_page_names_are_there(
     dialect: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    dsn = request.getfixturevalue("postgres_database") if dialect == "postgres" else ""
+    dsn = request.getfixturevalue("smap_database") if dialect == "postgres" else ""
     url = SmapSettings(home=tmp_path, pg_dsn=dsn).engine_url
     async with headrace.connect(url, tables=_Columns(STATEMENTS.package, repeatable=True)) as engine:
         for table in ("projects", "post_analytics"):

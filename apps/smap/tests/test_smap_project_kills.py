@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,15 +11,17 @@ from typing import Any
 
 import httpx
 from smap_office import EXAMPLE, Office, open_office
+from smap_processes import OURS
 from waiting import eventually
 
+from headrace.services import Program
+from headrace.testing import ServiceProcess
 from headrace_smap.settings import SmapSettings
 
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 KILLS = 2 * TIMES
 CLIENTS = 4
 ORDERED_S_MAX = 60.0
-CHILD = Path(__file__).parent / "smap_project_child.py"
 
 
 class Port:
@@ -33,22 +34,15 @@ class Port:
 
 
 @asynccontextmanager
-async def service(home: Path, port: Port) -> AsyncIterator[asyncio.subprocess.Process]:
+async def service(home: Path, port: Port) -> AsyncIterator[ServiceProcess]:
     """The service until it is killed."""
     environment = {"PATH": os.environ["PATH"], "SMAP_HOME": str(home), "SMAP_HTTP_PORT": "0", "SMAP_SIMULATED": "1"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(CHILD), env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
+    process = ServiceProcess(Program("project", (*OURS, "project"), environment), home.with_suffix(".log"))
     try:
-        assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
-        assert "is ready at" in line, line
-        port.url = line.split()[-1]
+        port.url = await process.ready()
         yield process
     finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+        process.kill()
 
 
 async def order(port: Port, name: str) -> dict[str, Any]:

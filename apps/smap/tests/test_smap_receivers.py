@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from smap_office import EXAMPLE, Office, open_office
-from smap_receivers import Receiver, receiver
 
 from headrace.ports import Delivery, Event
+from headrace.testing import HttpAnswer, HttpReceiver
 from headrace.testing.rig.smtp import SmtpServer
 from headrace_smap.insight.service import InsightService
 from headrace_smap.project.orders import AcceptedOrder
@@ -33,15 +32,9 @@ MASKED = {"url": "https://hooks.example.com/…", "secret": "set"}
 async def office(request: pytest.FixtureRequest, embedded: SmapSettings) -> AsyncIterator[Office]:
     settings = embedded
     if request.param == "postgres":
-        settings = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+        settings = replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
     async with open_office(settings) as opened:
         yield opened
-
-
-@pytest.fixture
-def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
 
 
 def webhook(url: str = HOOK) -> dict[str, Any]:
@@ -112,7 +105,7 @@ async def test_receivers_are_changed_and_given_back_to_the_settings(office: Offi
 
 
 async def test_a_kind_that_is_named_goes_there_and_others_to_those_of_the_settings(
-    office: Office, hook: Receiver, smtp_inbox: SmtpServer
+    office: Office, hook: HttpReceiver, smtp_inbox: SmtpServer
 ) -> None:
     project = await office.make(receivers={"mail": ["an@x.vn", "binh@x.vn"], "zalo": []})
     states = await tell(
@@ -129,29 +122,29 @@ async def test_a_kind_that_is_named_goes_there_and_others_to_those_of_the_settin
     got = {message.recipients: message.message["Message-ID"] for message in smtp_inbox.messages()}
     assert set(got) == {("an@x.vn",), ("binh@x.vn",)}
     assert len(set(got.values())) == 2
-    assert len(hook.got) == 1
+    assert len(hook.requests) == 1
 
 
-async def test_a_webhook_of_a_project_is_signed_by_its_own_secret(office: Office, hook: Receiver) -> None:
+async def test_a_webhook_of_a_project_is_signed_by_its_own_secret(office: Office, hook: HttpReceiver) -> None:
     from standardwebhooks.webhooks import Webhook
 
     project = await office.make(receivers=webhook(f"{hook.url}/hook"))
     ((channel, name, state),) = await tell(office, project)
     assert (channel, state) == ("webhook", "sent")
     assert name.startswith(f"{hook.url} ")
-    assert Webhook(SECRET).verify(hook.got[0].body, hook.got[0].headers)["data"]["project_id"] == project
+    assert Webhook(SECRET).verify(hook.requests[0].body, hook.requests[0].headers)["data"]["project_id"] == project
 
 
-async def test_a_webhook_of_a_project_leads_to_no_private_network(office: Office, hook: Receiver) -> None:
+async def test_a_webhook_of_a_project_leads_to_no_private_network(office: Office, hook: HttpReceiver) -> None:
     project = await office.make(receivers=webhook(f"{hook.url}/hook"))
     assert [state for *_, state in await tell(office, project, SMAP_WEBHOOK_PRIVATE="0")] == ["given up"]
     ((*_, error, _, _),) = await office.parts.database.rows("notice_list", project=project)
     assert "leads to no public address" in error
-    assert hook.got == []
+    assert hook.requests == []
 
 
-async def test_who_is_taken_off_gets_nothing_that_still_waits(office: Office, hook: Receiver) -> None:
-    hook.answer = lambda got: (503, {})
+async def test_who_is_taken_off_gets_nothing_that_still_waits(office: Office, hook: HttpReceiver) -> None:
+    hook.answer = lambda got: HttpAnswer(503, {})
     project = await office.make(receivers=webhook(f"{hook.url}/hook"))
     assert [state for *_, state in await tell(office, project)] == ["waiting"]
     await office.client.patch(f"/projects/{project}", json={"receivers": {"webhook": []}})
@@ -159,7 +152,7 @@ async def test_who_is_taken_off_gets_nothing_that_still_waits(office: Office, ho
     past = office.calendar.now
     await office.parts.database.rows("notice_failed", notice=notice, state="waiting", due=past, error="")
     assert [state for *_, state in await tell(office, project)] == ["given up"]
-    assert len(hook.got) == 1
+    assert len(hook.requests) == 1
 
 
 async def test_mail_without_a_server_says_so(office: Office) -> None:
@@ -183,13 +176,10 @@ async def test_a_project_that_is_deleted_takes_its_receivers_along(office: Offic
     assert await office.parts.database.rows("receivers_get", project=project) == []
 
 
-def test_operators_name_receivers_and_see_no_secret(tmp_path: Path) -> None:
-    environment = {**os.environ, "SMAP_HOME": str(tmp_path / "smap"), "SMAP_SIMULATED": "1"}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headrace", *arguments]
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60, check=False)
-
+def test_operators_name_receivers_and_see_no_secret(
+    tmp_path: Path, headrace_command: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    run = partial(headrace_command, SMAP_HOME=str(tmp_path / "smap"), SMAP_SIMULATED="1")
     made = run("smap", "create", "VF3", "--days", "2025-01-01..2025-01-01", "--mail", "an@x.vn", "--name", "Tháng 1")
     project = made.stdout.strip()
     assert run("smap", "receivers", project).stdout.strip() == "mail: an@x.vn"

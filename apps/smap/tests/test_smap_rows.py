@@ -68,7 +68,7 @@ async def test_every_value_is_found_in_its_column(
     request: pytest.FixtureRequest, embedded: SmapSettings, dialect: str
 ) -> None:
     if dialect == "postgres":
-        embedded = replace(embedded, pg_dsn=request.getfixturevalue("postgres_database"))
+        embedded = replace(embedded, pg_dsn=request.getfixturevalue("smap_database"))
     modules = Pipeline([Distinct()])
     ((found, fault),) = analyse(
         modules, [Work("p", "a/b.json", msgspec.json.encode(RAW), "keyword", "crawled_at")], NOW

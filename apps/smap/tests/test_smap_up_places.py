@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from smap_processes import Running, Town, town
-from waiting import until
+from smap_processes import Town, town
 
+from headrace.commands import environment_without
+from headrace.testing import ServiceProcess
 from headrace_smap.frame import report_url
 
 UP_S_MAX = 180.0
 ORDER = {"keywords": ["VF3"], "name": "found again"}
 
 
-def plain() -> dict[str, str]:
-    """Whatever the environment holds but settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("SMAP_", "AWS_", "HEADRACE_"))}
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Town]:
-    with town(plain(), tmp_path) as made:
+    with town(environment_without("SMAP_", "AWS_", "HEADRACE_"), tmp_path) as made:
         yield made
 
 
-def upped(place: Town, folder: Path, *more: str) -> Running:
-    chosen = {"SMAP_HTTP_PORT": "0", "SMAP_ANALYSTS": "0"}
-    up = Running(["-m", "headrace", "smap", "up", "--simulated", *more], {**plain(), **chosen}, folder)
-    place.running.append(up)
-    until(lambda: any("export SMAP_HOME=" in line for line in up.lines), "it says where all is", UP_S_MAX)
+def upped(place: Town, *more: str) -> ServiceProcess:
+    up = place.start(["up", "--simulated", *more], SMAP_ANALYSTS="0")
+    up.line_with("export SMAP_HOME=").result(UP_S_MAX)
     assert sum("is ready at" in line for line in up.lines) == 4
     return up
 
 
-def exported(up: Running) -> dict[str, str]:
-    words = [shlex.split(line) for line in list(up.lines) if line.startswith("export ")]
-    return dict(word.split("=", 1) for _, word in words)
-
-
-def url_of(up: Running, name: str) -> str:
-    return next(line for line in up.lines if f"smap {name} is ready at" in line).rpartition(" ")[2]
+def url_of(up: ServiceProcess, name: str) -> str:
+    return up.line_with(f"smap {name} is ready at").result().rpartition(" ")[2]
 
 
 @pytest.mark.parametrize("rig", [False, True])
 def test_other_commands_find_what_up_works_on(rig: bool, place: Town, tmp_path: Path) -> None:
-    up = upped(place, tmp_path, *(["--rig"] if rig else []))
+    up = upped(place, *(["--rig"] if rig else []))
     answer = httpx.post(f"{url_of(up, 'project')}/projects", json=ORDER, trust_env=False)
     assert answer.status_code == 201, answer.text
-    variables = exported(up)
+    variables = up.exported
     assert variables["SMAP_HOME"] == str(tmp_path / "smap-data")
     servers = {"SMAP_AMQP_URL", "SMAP_REDIS_URL", "SMAP_PG_DSN", "SMAP_S3_URL"}
     keys = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}

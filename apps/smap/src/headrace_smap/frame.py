@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.services import Frame, Part, Service, Talk
+from headrace.services import Frame, Part, Service, Talk, export_lines
 from headrace_smap.settings import HTTP_PORTS, PREFIX, SmapSettings, leads_to_project
 
 if TYPE_CHECKING:
@@ -106,6 +105,4 @@ def _told(shared: Mapping[str, str], said: Mapping[str, str]) -> Iterator[str]:
     reports = said[f"{NAME} insight"]
     yield f"projects are ordered at {said[f'{NAME} project']}/"
     yield f"reports are served at {reports}/ and {reports}/projects/PROJECT/report"
-    yield "commands in another shell work on the same data after:"
-    for name, value in {**shared, "SMAP_HOME": str(Path(shared["SMAP_HOME"]).absolute())}.items():
-        yield f"export {name}={shlex.quote(value)}"
+    yield from export_lines({**shared, "SMAP_HOME": str(Path(shared["SMAP_HOME"]).absolute())})

@@ -7,7 +7,6 @@ a database that holds anything is left alone.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands import Exit, of
+from headrace.commands import DemoFolder, Exit, demo_folder, of
 from headrace.errors import Conflict
 from headrace_silver.commands.opened_stores import opened, session_url
 
@@ -49,9 +48,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     context: typer.Context,
     rows: Annotated[int, typer.Option(min=500, max=1_000_000, help="About how many rows.")] = 20_000,
-    folder: Annotated[
-        Path | None, typer.Option("--to", help="Where to leave store and report; else a new one.")
-    ] = None,
+    folder: DemoFolder = None,
     yes: Annotated[bool, typer.Option("--yes", help="Also into a database that holds something already.")] = False,
 ) -> int:
     """Make a sample, put it, consume it, and report on it.
@@ -60,7 +57,7 @@ def demo(
     """
     session = of(context)
     stated = session_url(session, default="")
-    place = None if stated != "" else _place(folder)
+    place = None if stated != "" else demo_folder(folder, "silver")
     with opened(stated if place is None else f"sqlite:///{place / 'silver.db'}") as store:
         store.create()
         if not yes and not store.rows("put_nothing_here")[0][0]:
@@ -69,7 +66,7 @@ def demo(
                 "name an empty one by PG_DSN, --store or --to, or say --yes",
             )
         shown = _run(store, rows)
-    report = (place or _place(folder)) / "report.html"
+    report = (place or demo_folder(folder, "silver")) / "report.html"
     _write(shown.quality, report)
     document = {
         "store": store.dialect,
@@ -85,14 +82,6 @@ def demo(
     }
     session.answer(document, lambda console: _show(console, shown, report))
     return Exit.OK if _is_right(shown) else Exit.FAILED
-
-
-def _place(folder: Path | None) -> Path:
-    """The folder that was named, or a new one that stays."""
-    if folder is None:
-        return Path(tempfile.mkdtemp(prefix="headrace-silver-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _run(store: SilverStore, rows: int) -> DemoResult:

@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import CallerError, MissingExtra, OperatorError
+from headrace.errors import CallerError, MissingExtra, writing_to
 from headrace_silver.stores.silver_store import SilverStore
 
 COMPRESSION = "zstd"
@@ -106,14 +106,11 @@ def export(
     arrow = _arrow()
     written = []
     for name in tables:
-        try:
-            with _Files(folder, name, TABLES[name], arrow) as files:
-                for rows in batches(store, TABLES[name]):
-                    files.write(rows)
-                    progress(name, len(rows))
-                written += files.finish()
-        except OSError as error:
-            raise OperatorError(f"{folder} cannot be written: {error}", "name another folder") from error
+        with writing_to(folder, "name another folder"), _Files(folder, name, TABLES[name], arrow) as files:
+            for rows in batches(store, TABLES[name]):
+                files.write(rows)
+                progress(name, len(rows))
+            written += files.finish()
     return written
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
@@ -22,7 +20,16 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from headrace.commands import Session, answer_receipt, of
+from headrace.commands import (
+    DemoFolder,
+    Headless,
+    Session,
+    answer_receipt,
+    demo_folder,
+    environment_without,
+    of,
+    open_page,
+)
 from headrace.errors import NotFound
 from headrace.services import bare_errors, log_to_stderr, serving
 
@@ -87,24 +94,19 @@ def register(app: typer.Typer) -> None:
 def demo(
     context: typer.Context,
     posts: Annotated[int, typer.Option(min=50, max=1_000_000, help="About how many posts.")] = 2_000,
-    folder: Annotated[
-        Path | None, typer.Option("--to", help="Where to leave everything; else a new directory.")
-    ] = None,
-    headless: Annotated[bool, typer.Option("--headless", help="Do not open the report.")] = False,
+    folder: DemoFolder = None,
+    headless: Headless = False,
 ) -> int:
     """Run the four services on one directory and analyse a project of made-up posts.
 
     Shows the progress to 100 % and leaves a report. Needs no server.
     """
     session = of(context)
-    place = (folder or Path(tempfile.mkdtemp(prefix="headrace-smap-"))).absolute()
+    place = demo_folder(folder, "smap").absolute()
     with bare_errors():
         receipt = asyncio.run(_whole(session, place, posts))
     code = answer_receipt(session, receipt)
-    if not (headless or session.json) and sys.stdout.isatty():
-        import webbrowser
-
-        webbrowser.open(Path(receipt.report).as_uri())
+    open_page(session, Path(receipt.report), headless)
     return code
 
 
@@ -118,7 +120,8 @@ async def _whole(session: Session, place: Path, posts: int) -> ProjectReceipt:
     log_to_stderr(logging.ERROR)
     per_task = max(1, round(posts / (len(KEYWORDS) * len(PLATFORMS) * DAYS)))
     crawlers = f"*=simulated:posts={per_task}&page=50&broken=0.01&latency=0.02"
-    environment = {**_plain_environment(), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
+    # Without the servers that the environment may name: this is the embedded form.
+    environment = {**environment_without("SMAP_"), "SMAP_HOME": str(place), "SMAP_CRAWLERS": crawlers}
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(open_parts(FRAME.load(environment, http_port=0)))
@@ -247,8 +250,3 @@ def _bar(session: Session) -> Iterator[Show]:
             )
 
         yield bar
-
-
-def _plain_environment() -> dict[str, str]:
-    """Without the servers that the environment may name: this is the embedded form."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("SMAP_")}

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headrace.commands import Exit, of
-from headrace.errors import CallerError, NotFound, OperatorError, suppress_healing
+from headrace.errors import CallerError, NotFound, suppress_healing, writing_to
 
 if TYPE_CHECKING:
     from headrace_smap.project.operations import ProjectOperations
@@ -269,11 +269,8 @@ def _opened(file: Path | None) -> Iterator[IO[bytes]]:
     if file is None:
         yield sys.stdout.buffer
         return
-    try:
-        with file.open("wb") as target:
-            yield target
-    except OSError as error:
-        raise OperatorError(f"{file} cannot be written: {error.strerror}", "name another file") from None
+    with writing_to(file, "name another file"), file.open("wb") as target:
+        yield target
 
 
 async def known_project(desk: ProjectOperations, project: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.commands import of
-from headrace.errors import CallerError, OperatorError
+from headrace.errors import CallerError, writing_to
 from headrace_smap.commands.operators import Project, unknown, with_desk
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ def report(
     page, path = with_desk(work, new=False), file or Path(file_name(project))
     if page is None:
         raise unknown(project)
-    try:
+    with writing_to(path, "name another file"):
         save(page, path)
-    except OSError as error:
-        raise OperatorError(f"{path} cannot be written: {error.strerror}", "name another file") from None
     written = path.stat().st_size
     of(context).answer(
         {"file": str(path), "bytes": written}, lambda console: console.print(f"{written:,} bytes in {path}")
