@@ -14,6 +14,8 @@ FORMS = 'write "now", a time such as 2026-01-31T09:00:00Z, a delay such as "+PT3
 NOW = "now"
 # The driver and the tables hold any year; what lies further ahead than this is a slip of the pen.
 AHEAD_MAX = timedelta(days=3_660)
+# Where times begin in every client. Nobody looks for jobs before that, so none may be accepted there.
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def scheduled_time(word: str, now: datetime) -> datetime:
@@ -46,4 +48,7 @@ def _moment(text: str) -> datetime:
         raise InvalidPayload(f"schedule: {text!r} is no time that is known here", FORMS) from None
     if moment.tzinfo is None or "T" not in text.upper():
         raise InvalidPayload(f"schedule: {text!r} names no time zone", FORMS)
+    # Compared before it is moved to UTC, where a time of the year 1 or 9999 may not be.
+    if not FIRST <= moment <= LAST:
+        raise InvalidPayload(f"schedule: {text!r} is not from {FIRST:%Y} to {LAST:%Y}", FORMS)
     return moment.astimezone(UTC)

@@ -6,12 +6,16 @@ A job has one row in `jobs_sharded`, whose key (`JobKey`) never changes. Wheneve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
 RESOURCE = "job:"
+TOKENS_COUNTED_MAX = 2**40
+"""Tokens above are moments: no lock is granted so often, and no clock is set to the first two weeks of 1970."""
+STATUSES_MAX = 8
+"""More statuses than one holder of a job's lock writes: `running`, `failed`, and `pending` or `dlq`."""
 
 
 class JobStatus(StrEnum):
@@ -70,10 +74,26 @@ NO_TERMS = JobTerms()
 
 
 @dataclass(frozen=True, slots=True)
+class JobLosses:
+    """Runs of a job whose workers were lost.
+
+    `suspect`: the last one was, and nobody knows whether the job did it. `alone_token` is the run that was begun alone
+    last, `crash_tokens` are such runs that were lost.
+    """
+
+    suspect: bool = False
+    alone_token: int | None = None
+    crash_tokens: frozenset[int] = frozenset()
+
+
+NO_LOSSES = JobLosses()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job as its row in `jobs_sharded` and our row in `jobs_by_id` tell it.
 
-    `status_us` is the `WRITETIME` of the status: a later status must be written above it.
+    `status_us` is the `WRITETIME` of the status: a later status must be written above it, and is written one above.
     """
 
     key: JobKey
@@ -82,10 +102,29 @@ class Job:
     attempts: int
     status_us: int
     terms: JobTerms = NO_TERMS
+    losses: JobLosses = NO_LOSSES
 
     @property
     def job_id(self) -> UUID:
         return self.key.job_id
+
+    def under(self, token: int) -> Job:
+        """The job as it was read under its lock: what is written from here on outlives all that earlier holders wrote.
+
+        Let two holders have read the times u and v, and have the tokens s < t. Whatever the first has written before is
+        read by the second, so u <= v, and u + 8s + 7 < v + 8t. No clock is in it: a status that was long on its way
+        loses against one of a later holder, also if that has never seen it. Clocks of other programs only run: times
+        that are made so stay behind theirs, and theirs are read and passed like any other.
+
+        The embedded store's tokens are the microseconds of their grants, which rise by themselves and are never so
+        close together: there they are the times.
+        """
+        counted = token < TOKENS_COUNTED_MAX
+        return replace(self, status_us=self.status_us + STATUSES_MAX * token if counted else max(self.status_us, token))
+
+    def turned(self, status: str, attempts: int) -> Job:
+        """The job with its next status, read under its lock: to be written one above the status before."""
+        return replace(self, status=status, attempts=attempts, status_us=self.status_us + 1)
 
     @property
     def ended(self) -> bool:

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from headrace.ports import Lease
+from headrace.services import while_held
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import DeadJob, Job, JobKey, JobRun, JobStatus, Pending
-from headrace_scheduler.settings import SchedulerSettings
-from headrace_scheduler.tables.all_tables import AllTables
-from headrace_scheduler.work.job_locks import JobLocks
+from headrace_scheduler.metrics import COMPLETED, FAILED
+from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.work.job_source import enqueue
+from headrace_scheduler.work.lost_runs import LOST, note_lost_runs
 
-LOST = "lost"
-"""How a run ends in the history whose worker was gone before it could say how."""
 ERROR_LOST = "the worker was lost after the run had failed, and with it what had gone wrong"
 
 
 class Repairer:
     """Puts jobs back, or ends those whose last run has ended."""
 
-    def __init__(self, tables: AllTables, locks: JobLocks, settings: SchedulerSettings, holder: str) -> None:
-        self._tables, self._locks, self._holder = tables, locks, holder
-        self._hold_s, self._attempts_max = settings.lock_ttl_s, settings.max_attempts
+    def __init__(self, parts: SchedulerParts, holder: str) -> None:
+        self._tables, self._locks, self._metrics, self._holder = parts.tables, parts.locks, parts.metrics, holder
+        self._hold_s, self._attempts_max = parts.settings.lock_ttl_s, parts.settings.max_attempts
 
     async def repair(self, key: JobKey) -> str:
         """The state that the job was given; "" if there was nothing to do after all."""
+        return await while_held(self._repair(key), self._hold_s)
+
+    async def _repair(self, key: JobKey) -> str:
         lost = await self._locks.look(key.job_id)
         if lost is not None and not lost.free:
+            return ""
+        released = lost is None or not lost.holder
+        if released and await self._half_done(key) is None:
+            # It was enqueued, or has ended, since it was looked for: nobody needs its lock for that.
             return ""
         leased = await self._locks.take(key.job_id, self._holder, self._hold_s)
         if leased is None:
             return ""
         try:
             job = await self._half_done(key)
-            return "" if job is None else await self._put_right(job, lost)
+            return "" if job is None else await self._put_right(job.under(leased.lease.fence), lost)
         finally:
             await self._locks.release(key.job_id, leased.lease.fence)
 
     async def _half_done(self, key: JobKey) -> Job | None:
-        """The job as it is under the lock; None if it has ended or waits. A row that is not the job's own, because its
+        """The job as it is now; None if it has ended or waits. A row that is not the job's own, because its
         program wrote another one, is left alone."""
         job = await self._tables.jobs.find(key.job_id)
         if job is None:
@@ -59,15 +64,28 @@ class Repairer:
         run = await self._run_of(job, lost)
         if job.status == JobStatus.RUNNING and run is not None:
             if run.status == JobStatus.COMPLETED:
-                return (await self._tables.jobs.write_status(job, JobStatus.COMPLETED, job.attempts)).status
+                job = await self._tables.jobs.write_status(job, JobStatus.COMPLETED, job.attempts)
+                self._metrics.repaired(COMPLETED)
+                return job.status
             if run.status == JobStatus.FAILED:
                 job = await self._tables.jobs.write_status(job, JobStatus.FAILED, job.attempts + 1)
-            elif run.end_at is None:
-                await self._tables.history.end(job.job_id, run.run_id, now, LOST)
-        if job.status == JobStatus.FAILED and job.attempts >= self._attempts_max:
-            return (await self._bury(job, now)).status
-        before = (await self._tables.jobs.outcome(job.job_id)).pending_time
-        return (await enqueue(self._tables, replace(job), now, before)).status
+        if job.status == JobStatus.RUNNING:
+            job = await note_lost_runs(self._tables, job)
+        has_failed = job.status == JobStatus.FAILED
+        if has_failed and job.attempts >= self._attempts_max:
+            job = await self._bury(job, now)
+            self._metrics.repaired(FAILED, is_dead=True)
+            return job.status
+        outcome = await self._tables.jobs.outcome(job.job_id)
+        if outcome.cancel_asked_at is None:
+            # Whoever wanted a dead job to run again may have been cut off before this.
+            await self._tables.dead.remove(job.job_id)
+            job = await enqueue(self._tables, job, now, outcome.pending_time)
+        else:
+            job = await self._tables.jobs.write_status(job, JobStatus.CANCELLED, job.attempts)
+        if has_failed:
+            self._metrics.repaired(FAILED)
+        return job.status
 
     async def _run_of(self, job: Job, lost: Lease | None) -> JobRun | None:
         """The run that the lost lock was taken for; an earlier one says nothing of this."""

@@ -7,15 +7,19 @@ row then says what has become of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from headrace.errors import InvalidPayload
 from headrace.schedules import Misfire
 from headrace.tables import Row
 from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, CronRule, CronSchedule
 from headrace_scheduler.jobs.values import JobKey, JobTerms
+from headrace_scheduler.tables.calendar_rows import CalendarRows, NamedCalendar
 from headrace_scheduler.tables.job_tables import JobTables, as_id, micros
+from headrace_scheduler.tenants.tenant_queue import DEFAULT_TENANT, JobPriority, QueueName
 
 END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -24,7 +28,7 @@ class CronRows:
     """Statements about schedules, as calls."""
 
     def __init__(self, tables: JobTables) -> None:
-        self._tables = tables
+        self._tables, self._calendars = tables, CalendarRows(tables)
 
     async def add(self, schedule: CronSchedule, job: CronJob) -> None:
         """A new schedule. Again: nothing changes."""
@@ -41,20 +45,41 @@ class CronRows:
             callback_url=terms.callback_url,
             correlation_id=terms.correlation_id,
             created_at=schedule.created_at,
+            tenant=job.queue.tenant,
+            priority=str(job.queue.priority),
+            calendars=json.dumps(rule.calendars),
         )
 
     async def all(self) -> list[CronSchedule]:
         """The oldest first."""
-        found = [_schedule(row) for row in await self._tables.rows("cron_all")]
+        found = await self._with_days([_schedule(row) for row in await self._tables.rows("cron_all")])
         return sorted(found, key=lambda each: (each.created_at, each.schedule_id))
 
     async def find(self, schedule_id: UUID) -> CronSchedule | None:
         found = await self._tables.rows("cron_row", schedule_id=schedule_id)
-        return _schedule(found[0]) if found else None
+        return (await self._with_days([_schedule(found[0])]))[0] if found else None
+
+    async def days_of(self, tenant: str, names: Sequence[str]) -> tuple[str, ...]:
+        """The days of calendars, as they are now. `InvalidPayload` for one that is not there."""
+        found = {calendar.name: calendar for calendar in await self._calendars.of_tenant(tenant)} if names else {}
+        for name in names:
+            if name not in found:
+                raise InvalidPayload(f"calendars: there is none of the name {name[:100]!r}", "PUT /calendars/NAME")
+        return tuple(day for name in names for day in found[name].days_out)
+
+    async def _with_days(self, schedules: list[CronSchedule]) -> list[CronSchedule]:
+        """With the days of their calendars. They are read with the schedules, so a change counts from then on."""
+        if not any(schedule.rule.calendars for schedule in schedules):
+            return schedules
+        known = await self._calendars.all()
+        return [_with_days(schedule, known) for schedule in schedules]
 
     async def job(self, schedule_id: UUID) -> CronJob | None:
         found = await self._tables.rows("cron_job", schedule_id=schedule_id)
-        return CronJob(found[0][0], JobTerms(*found[0][1:])) if found else None
+        if not found:
+            return None
+        payload, tenant, priority, *terms = found[0]
+        return CronJob(payload, JobTerms(*terms), _queue(tenant, priority))
 
     async def claim(self, seen: CronSchedule, handled_at: datetime, open_at: datetime | None) -> bool:
         """Decide on the moments up to `handled_at`: one fires, or none. False: another process has decided."""
@@ -111,7 +136,21 @@ def _applied(rows: Sequence[Row]) -> bool:
 
 
 def _schedule(row: Row) -> CronSchedule:
-    schedule_id, expression, time_zone, misfire, days_out, created_at, handled_at, open_at, paused, revision = row
-    rule = CronRule(expression, time_zone, Misfire(misfire), tuple(json.loads(days_out)))
-    marks = CronMarks(handled_at, open_at, bool(paused), revision)
-    return CronSchedule(as_id(schedule_id), rule, marks, created_at)
+    schedule_id, expression, time_zone, misfire, days_out, calendars, created_at, tenant, priority, *marks = row
+    named = tuple(json.loads(calendars or "[]"))
+    rule = CronRule(expression, time_zone, Misfire(misfire), tuple(json.loads(days_out)), named)
+    handled_at, open_at, paused, revision = marks
+    at = CronMarks(handled_at, open_at, bool(paused), revision)
+    return CronSchedule(as_id(schedule_id), rule, at, created_at, _queue(tenant, priority))
+
+
+def _with_days(schedule: CronSchedule, known: Mapping[tuple[str, str], NamedCalendar]) -> CronSchedule:
+    """A calendar that is gone leaves nothing out."""
+    named = [known.get((schedule.queue.tenant, name)) for name in schedule.rule.calendars]
+    days = tuple(day for calendar in named if calendar is not None for day in calendar.days_out)
+    return replace(schedule, rule=replace(schedule.rule, calendar_days=days))
+
+
+def _queue(tenant: str | None, priority: str | None) -> QueueName:
+    """Schedules of earlier versions have neither."""
+    return QueueName(tenant or DEFAULT_TENANT, JobPriority(priority or JobPriority.NORMAL))

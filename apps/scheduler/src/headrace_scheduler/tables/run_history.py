@@ -5,37 +5,44 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
+from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobRun
-from headrace_scheduler.tables.job_tables import JobTables, as_id
+from headrace_scheduler.tables.job_tables import JobTables, Write, as_id
 
-RUNS_MAX = 1_000
+PAGE = 1_000
+_FIRST_ID = UUID(int=0)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class RunHistory:
     """Statements about runs, as calls."""
 
-    def __init__(self, tables: JobTables) -> None:
-        self._tables = tables
+    def __init__(self, tables: JobTables, page: int = PAGE) -> None:
+        self._tables, self._page = tables, page
 
-    async def begin(self, run: JobRun) -> None:
-        await self._tables.rows(
-            "run_begin",
-            job_id=str(run.job_id),
-            run_id=run.run_id,
-            worker_id=run.worker_id,
-            fencing_token=run.fencing_token,
-            start_at=run.start_at,
-            status=run.status,
-        )
+    def begun(self, run: JobRun) -> Write:
+        """The write that says that a run has begun."""
+        values = {"worker_id": run.worker_id, "fencing_token": run.fencing_token, "start_at": run.start_at}
+        return "run_begin", {"job_id": str(run.job_id), "run_id": run.run_id, **values, "status": run.status}
 
-    async def end(self, job_id: UUID, run_id: UUID, end_at: datetime, status: str) -> None:
-        await self._tables.rows("run_end", job_id=str(job_id), run_id=run_id, end_at=end_at, status=status)
+    def ended(self, run: JobRun, end_at: datetime, status: str) -> Write:
+        """The write that says how a run has ended."""
+        return "run_end", {
+            "job_id": str(run.job_id),
+            "run_id": run.run_id,
+            "end_at": whole_ms(end_at),
+            "status": status,
+        }
 
     async def runs(self, job_id: UUID) -> list[JobRun]:
-        """The latest first: by their begin, as the ids of runs have no order."""
-        found = await self._tables.rows("runs", job_id=str(job_id), room=RUNS_MAX)
-        runs = [JobRun(job_id, as_id(run_id), *rest) for run_id, *rest in found]
+        """All of them, the latest first: by their begin, as the ids of runs have no order. An outage makes many."""
+        runs, after = list[JobRun](), _FIRST_ID
+        while True:
+            found = await self._tables.rows("runs", job_id=str(job_id), after=after, room=self._page)
+            runs += [JobRun(job_id, as_id(run_id), *rest) for run_id, *rest in found]
+            if len(found) < self._page:
+                break
+            after = runs[-1].run_id
         return sorted(runs, key=lambda run: run.start_at or _LONG_AGO, reverse=True)
 
     async def last(self, job_id: UUID) -> JobRun | None:

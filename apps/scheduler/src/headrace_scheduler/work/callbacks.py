@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.texts import payload_text
-from headrace_scheduler.jobs.values import Job, JobKey, JobRun, JobStatus, JobTerms, Pending
+from headrace_scheduler.jobs.values import Job, JobKey, JobRun, JobStatus, JobTerms
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.job_tables import micros
+from headrace_scheduler.tenants.tenant_queue import bucket_beside
 
 CALLBACKS = UUID("0f2d6d55-2f0e-5a0f-8a9d-3c1b7e6a9d21")
 """The namespace of the ids of callbacks."""
@@ -43,8 +43,7 @@ async def announce(tables: AllTables, buckets: int, ended: EndedRun) -> None:
     job_id = uuid5(CALLBACKS, str(run.run_id))
     body = {"job_id": str(run.job_id), "run_id": str(run.run_id), "fencing_token": run.fencing_token, **ended.end}
     payload = payload_text({"type": "http", "method": "POST", "url": terms.callback_url, "body": body})
-    key = JobKey(bucket_of(job_id, buckets), whole_ms(ended.at), job_id)
+    key = JobKey(bucket_beside(ended.job.key.bucket_id, job_id, buckets), whole_ms(ended.at), job_id)
     own = JobTerms(CALL_S_MAX, None, terms.correlation_id)
     call = Job(key, payload, JobStatus.PENDING, 0, micros(ended.at), own)
-    await tables.jobs.add(call)
-    await tables.pending.add(Pending(key.bucket_id, key.scheduled_time, job_id, payload, call.status_us))
+    await tables.add_waiting(call)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from uuid import UUID
 
 from headrace.errors import NotFound
 from headrace.ports import Lease, Leased, Leases
 from headrace_scheduler.jobs.values import resource_of
+from headrace_scheduler.tables.refused_jobs import RefusedJobs
 
 
 class JobLocks:
-    """Leases by the ids of jobs."""
+    """Leases by the ids of jobs. `refused` is what the polls of this process leave out: see `noting`."""
 
-    def __init__(self, leases: Leases) -> None:
-        self._leases = leases
+    def __init__(self, leases: Leases, refused: RefusedJobs | None = None) -> None:
+        self._leases, self._refused = leases, refused
+
+    def noting(self, refused: RefusedJobs) -> JobLocks:
+        """The same locks for those who run what a poll has found. Others are refused by a worker that is at the job, or
+        by somebody who lets go of it at once: that is no reason to leave its row out."""
+        noting = copy.copy(self)
+        noting._refused = refused
+        return noting
 
     async def take(self, job_id: UUID, holder: str, hold_s: float) -> Leased | None:
         """None: another holder has it. A repeat of its live holder gets the same lease."""
@@ -25,6 +34,11 @@ class JobLocks:
             except NotFound:
                 # It was released meanwhile, and some store has no row for that: the next poll finds it free.
                 return None
+        if self._refused is not None:
+            if leased.granted:
+                self._refused.forget(job_id)
+            else:
+                self._refused.note(job_id, leased.lease.left_s)
         return leased if leased.granted else None
 
     async def renew(self, job_id: UUID, fence: int, hold_s: float) -> bool:

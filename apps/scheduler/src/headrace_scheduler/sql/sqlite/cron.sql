@@ -1,25 +1,28 @@
 -- name: cron_add
 INSERT INTO cron_schedules (schedule_id, expression, time_zone, misfire, days_out, payload, max_duration_seconds,
-                            callback_url, correlation_id, created_at, paused, handled_at, revision)
+                            callback_url, correlation_id, created_at, paused, handled_at, revision, tenant, priority,
+                            calendars)
 VALUES (:schedule_id, :expression, :time_zone, :misfire, :days_out, :payload, :max_duration_seconds,
-        :callback_url, :correlation_id, :created_at, 0, :created_at, 1)
+        :callback_url, :correlation_id, :created_at, 0, :created_at, 1, :tenant, :priority, :calendars)
 ON CONFLICT DO NOTHING
 RETURNING 1;
 
 -- name: cron_all
 -- Every schedule without its payload: there are few, and whoever fires looks at all of them.
-SELECT schedule_id, expression, time_zone, misfire, days_out, created_at AS "created_at [time]",
-       handled_at AS "handled_at [time]", open_at AS "open_at [time]", paused, revision
+SELECT schedule_id, expression, time_zone, misfire, days_out, calendars, created_at AS "created_at [time]",
+       tenant, priority, handled_at AS "handled_at [time]", open_at AS "open_at [time]", paused, revision
   FROM cron_schedules;
 
 -- name: cron_row
-SELECT schedule_id, expression, time_zone, misfire, days_out, created_at AS "created_at [time]",
-       handled_at AS "handled_at [time]", open_at AS "open_at [time]", paused, revision
+SELECT schedule_id, expression, time_zone, misfire, days_out, calendars, created_at AS "created_at [time]",
+       tenant, priority, handled_at AS "handled_at [time]", open_at AS "open_at [time]", paused, revision
   FROM cron_schedules
  WHERE schedule_id = :schedule_id;
 
 -- name: cron_job
-SELECT payload, max_duration_seconds, callback_url, correlation_id FROM cron_schedules WHERE schedule_id = :schedule_id;
+SELECT payload, tenant, priority, max_duration_seconds, callback_url, correlation_id
+  FROM cron_schedules
+ WHERE schedule_id = :schedule_id;
 
 -- name: cron_claim
 -- One decides on a moment: whoever has seen the same marks and comes second is refused.

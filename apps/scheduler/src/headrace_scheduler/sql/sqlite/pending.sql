@@ -30,6 +30,17 @@ ON CONFLICT DO NOTHING;
 DELETE FROM jobs_pending_by_bucket
  WHERE bucket_id = :bucket_id AND scheduled_time = :scheduled_time AND job_id = :job_id AND payload_us <= :written_us;
 
+-- name: pending_buckets
+-- One page of the buckets, each found behind the one before: no row of a bucket but its first is read.
+WITH RECURSIVE found (bucket_id) AS (
+    SELECT min(bucket_id) FROM jobs_pending_by_bucket WHERE bucket_id > :after
+     UNION ALL
+    SELECT (SELECT min(bucket_id) FROM jobs_pending_by_bucket AS behind WHERE behind.bucket_id > found.bucket_id)
+      FROM found
+     WHERE found.bucket_id IS NOT NULL AND found.bucket_id < :before
+)
+SELECT bucket_id, bucket_id FROM found WHERE bucket_id IS NOT NULL AND bucket_id < :before LIMIT :room;
+
 -- name: overdue_mark
 INSERT INTO jobs_overdue (bucket_id, first_time, last_time) VALUES (:bucket_id, :first_time, :last_time)
 ON CONFLICT (bucket_id) DO UPDATE SET first_time = excluded.first_time, last_time = excluded.last_time;
