@@ -10,6 +10,7 @@ from headrace.errors import CallerError, InvalidPayload
 from headrace.schedules import NEVER_MS, DayCalendar, Misfire, Schedule, Timetable, moment_text
 from headrace_scheduler.jobs.schedule_words import FORMS
 from headrace_scheduler.jobs.values import NO_TERMS, JobTerms
+from headrace_scheduler.tenants.tenant_queue import DEFAULT_NAME, QueueName
 
 FIELDS = 5
 FLOW = "jobs"
@@ -20,17 +21,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class CronRule:
-    """At which moments: an expression of five fields in a time zone, less the days that are left out. `misfire` says
-    what becomes of moments at which no worker ran."""
+    """At which moments: an expression of five fields in a time zone, less the days that are left out: its own and those
+    of the calendars it names, as they were when it was read. `misfire` says what becomes of moments at which no worker
+    ran."""
 
     expression: str
     time_zone: str = "UTC"
     misfire: Misfire = Misfire.ONCE
     days_out: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
+    calendar_days: tuple[str, ...] = ()
 
     def timetable(self) -> Timetable:
         """`CallerError` for what cannot be read."""
-        return Timetable(self.expression, self.time_zone, DayCalendar.of(self.days_out))
+        return Timetable(self.expression, self.time_zone, DayCalendar.of((*self.days_out, *self.calendar_days)))
 
     def check(self, now: datetime) -> None:
         """Refuse what cannot be read and what never fires."""
@@ -64,6 +68,7 @@ class CronSchedule:
     rule: CronRule
     marks: CronMarks
     created_at: datetime
+    queue: QueueName = DEFAULT_NAME
 
     @property
     def status(self) -> str:
@@ -85,6 +90,7 @@ class CronJob:
 
     payload: str
     terms: JobTerms = NO_TERMS
+    queue: QueueName = DEFAULT_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from headrace_scheduler.cron.operations import CronDetail
 from headrace_scheduler.jobs.texts import payload_value, time_text
 
 MOMENTS_SHOWN = 5
-_CRON_ONLY = ("time_zone", "misfire", "days_out")
+_CRON_ONLY = ("time_zone", "misfire", "days_out", "calendars")
 
 
 class JobOrCronBody(JobBody):
@@ -23,6 +23,7 @@ class JobOrCronBody(JobBody):
     time_zone: StrictStr = Field("UTC", max_length=100)
     misfire: Misfire = Misfire.ONCE
     days_out: list[StrictStr] = Field(default_factory=list)
+    calendars: list[StrictStr] = Field(default_factory=list, max_length=20)
 
     @model_validator(mode="after")
     def _only_for_cron(self) -> Self:
@@ -32,7 +33,8 @@ class JobOrCronBody(JobBody):
         return self
 
     def rule(self) -> CronRule:
-        return CronRule(" ".join(self.schedule.split()), self.time_zone, self.misfire, tuple(self.days_out))
+        expression, days_out, calendars = " ".join(self.schedule.split()), tuple(self.days_out), tuple(self.calendars)
+        return CronRule(expression, self.time_zone, self.misfire, days_out, calendars)
 
 
 def schedule_document(schedule: CronSchedule, now: datetime) -> dict[str, Any]:
@@ -46,8 +48,11 @@ def schedule_document(schedule: CronSchedule, now: datetime) -> dict[str, Any]:
         "time_zone": rule.time_zone,
         "misfire": rule.misfire,
         "days_out": list(rule.days_out),
+        "calendars": list(rule.calendars),
         "scheduled_time": time_text(coming[0]) if coming else None,
         "created_at": time_text(schedule.created_at),
+        "tenant": schedule.queue.tenant,
+        "priority": schedule.queue.priority,
     }
 
 

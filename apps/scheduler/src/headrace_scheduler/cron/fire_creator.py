@@ -18,7 +18,6 @@ import structlog
 
 from headrace.errors import TryAgain
 from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, job_id_of
-from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import Job, JobKey, JobStatus
 from headrace_scheduler.tables.all_tables import AllTables
@@ -72,9 +71,11 @@ class FireCreator:
         return found is not None and found.status_us > micros(fire.fired_at)
 
     async def _create(self, fire: CronFire, job: CronJob, until: float) -> None:
-        key = JobKey(bucket_of(fire.job_id, self._buckets), fire.scheduled_time, fire.job_id)
+        queue = await self._tables.queues.queue(job.queue)
+        key = JobKey(queue.bucket(fire.job_id, self._buckets), fire.scheduled_time, fire.job_id)
         new = Job(key, job.payload, JobStatus.PENDING, 0, micros(fire.fired_at), job.terms)
         await self._tables.jobs.add(new)
+        await self._tables.queues.mark(key.bucket_id, key.scheduled_time)
         # After a pause as long as this the lock may be another's, and the job may have run.
         if self._monotonic() > until:
             raise TryAgain(f"job {fire.job_id} of a schedule took too long to create")

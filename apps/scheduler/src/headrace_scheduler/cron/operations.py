@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from headrace.errors import Conflict, InvalidPayload, NotFound
 from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, CronRule, CronSchedule
 from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.jobs.schedule_words import whole_ms
-from headrace_scheduler.jobs.texts import payload_text
-from headrace_scheduler.jobs.values import JobTerms
 from headrace_scheduler.tables.all_tables import AllTables
-from headrace_scheduler.tables.audit_events import AuditEvents
+from headrace_scheduler.tables.audit_events import AuditEvent, AuditEvents
 from headrace_scheduler.tables.cron_rows import CronRows
+from headrace_scheduler.tenants.tenant_limits import TenantRules
 
 SCHEDULES_MAX = 10_000
 """Every worker looks at all of them once a second."""
@@ -34,28 +32,46 @@ class CronDetail:
 
 
 class CronOperations:
-    """Adds, shows, pauses, resumes and removes schedules."""
+    """Adds, shows, pauses, resumes and removes schedules: of all tenants, or of one, to whom the others' do not
+    exist."""
 
-    def __init__(self, tables: AllTables, creator: FireCreator) -> None:
-        self._tables, self._creator = tables, creator
+    def __init__(self, tables: AllTables, creator: FireCreator, rules: TenantRules | None = None) -> None:
+        self._tables, self._creator, self._rules = tables, creator, rules or TenantRules()
+        self._tenant = ""
         self._rows, self._audit = CronRows(tables.tables), AuditEvents(tables.tables)
+
+    def of_tenant(self, tenant: str) -> CronOperations:
+        """The same for one tenant; "": for all."""
+        operations = copy.copy(self)
+        operations._tenant = tenant
+        return operations
 
     def now(self) -> datetime:
         return self._tables.now()
 
-    async def add(self, schedule_id: UUID, rule: CronRule, payload: Mapping[str, Any], terms: JobTerms) -> CronSchedule:
+    async def add(self, schedule_id: UUID, rule: CronRule, job: CronJob) -> CronSchedule:
         """A schedule that fires from now on. Again under the same id: what is there."""
         now = whole_ms(self._tables.now())
+        days = await self._rows.days_of(job.queue.tenant, rule.calendars)
+        rule = replace(rule, calendar_days=days)
         rule.check(now)
-        if len(await self._rows.all()) >= SCHEDULES_MAX:
-            raise InvalidPayload(f"schedule: there are {SCHEDULES_MAX:,} schedules, which is the most", "remove some")
-        await self._rows.add(
-            CronSchedule(schedule_id, rule, CronMarks(now), now), CronJob(payload_text(payload), terms)
-        )
+        await self._admit(job.queue.tenant)
+        await self._rows.add(CronSchedule(schedule_id, rule, CronMarks(now), now, job.queue), job)
         return await self._found(schedule_id)
 
     async def all(self) -> list[CronSchedule]:
-        return await self._rows.all()
+        return [schedule for schedule in await self._rows.all() if self._tenant in ("", schedule.queue.tenant)]
+
+    async def _admit(self, tenant: str) -> None:
+        """Room for one more schedule of a tenant."""
+        tenants = [schedule.queue.tenant for schedule in await self._rows.all()]
+        most = self._rules.limits(tenant).schedules
+        if len(tenants) >= SCHEDULES_MAX:
+            raise InvalidPayload(f"schedule: there are {SCHEDULES_MAX:,} schedules, which is the most", "remove some")
+        if most is not None and tenants.count(tenant) >= most:
+            raise InvalidPayload(
+                f"schedule: the tenant {tenant} has {most:,}, which is its limit `schedules`", "remove some"
+            )
 
     async def show(self, schedule_id: UUID) -> CronDetail:
         schedule, job = await self._found(schedule_id), await self._rows.job(schedule_id)
@@ -94,12 +110,13 @@ class CronOperations:
     async def _audited(self, action: str, schedule: CronSchedule, actor: str) -> bool:
         """Written first: what was not audited is not done."""
         detail = f"{schedule.rule.expression} {schedule.rule.time_zone}"
-        await self._audit.add(self._tables.now(), actor, action, str(schedule.schedule_id), detail)
+        event = AuditEvent(self._tables.now(), actor, action, str(schedule.schedule_id), detail, schedule.queue.tenant)
+        await self._audit.add(event)
         return True
 
     async def _found(self, schedule_id: UUID) -> CronSchedule:
         found = await self._rows.find(schedule_id)
-        if found is None:
+        if found is None or self._tenant not in ("", found.queue.tenant):
             raise _unknown(schedule_id)
         return found
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 
+from headrace.http import actor_of, tenant_of
 from headrace_scheduler.cron.documents import detail_document, schedule_document
 from headrace_scheduler.cron.operations import CronOperations
 
@@ -16,30 +17,33 @@ ACTOR = "api"
 def cron_routes(cron: CronOperations) -> APIRouter:
     router = APIRouter()
 
+    def of(request: Request) -> CronOperations:
+        return cron.of_tenant(tenant_of(request))
+
     @router.get("/schedules")
-    async def list_schedules() -> dict[str, Any]:
+    async def list_schedules(request: Request) -> dict[str, Any]:
         now = cron.now()
-        return {"schedules": [schedule_document(each, now) for each in await cron.all()]}
+        return {"schedules": [schedule_document(each, now) for each in await of(request).all()]}
 
     @router.get("/schedules/{schedule_id}")
-    async def show(schedule_id: UUID) -> dict[str, Any]:
-        return detail_document(await cron.show(schedule_id), cron.now())
+    async def show(schedule_id: UUID, request: Request) -> dict[str, Any]:
+        return detail_document(await of(request).show(schedule_id), cron.now())
 
     @router.post("/schedules/{schedule_id}/pause")
     async def pause(schedule_id: UUID, request: Request) -> dict[str, Any]:
-        return schedule_document(await cron.pause(schedule_id, _actor(request)), cron.now())
+        return schedule_document(await of(request).pause(schedule_id, _actor(request)), cron.now())
 
     @router.post("/schedules/{schedule_id}/resume")
     async def resume(schedule_id: UUID, request: Request) -> dict[str, Any]:
-        return schedule_document(await cron.resume(schedule_id, _actor(request)), cron.now())
+        return schedule_document(await of(request).resume(schedule_id, _actor(request)), cron.now())
 
     @router.delete("/schedules/{schedule_id}", status_code=204)
     async def remove(schedule_id: UUID, request: Request) -> None:
-        await cron.remove(schedule_id, _actor(request))
+        await of(request).remove(schedule_id, _actor(request))
 
     return router
 
 
 def _actor(request: Request) -> str:
     """Whose key it was; the name of this surface where none is asked for."""
-    return getattr(request.state, "tenant", "") or ACTOR
+    return actor_of(request) or ACTOR

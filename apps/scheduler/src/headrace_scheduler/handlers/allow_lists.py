@@ -6,8 +6,21 @@ A prefix is compared with what is really done, not with how it is written: `http
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
+
+
+class AllowListed(ABC):
+    """A handler that does only what a list allows: that of its worker decides."""
+
+    setting: str
+    allowed: tuple[str, ...]
+
+    @abstractmethod
+    def refusal(self, payload: Mapping[str, Any]) -> str:
+        """What is not allowed of a payload that was checked, in words; "" if all of it is."""
 
 
 def url_allowed(url: str, prefixes: Iterable[str]) -> bool:

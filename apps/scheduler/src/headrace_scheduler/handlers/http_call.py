@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import Dead
 from headrace.errors import InvalidPayload
-from headrace_scheduler.handlers.allow_lists import url_allowed
+from headrace_scheduler.handlers.allow_lists import AllowListed, url_allowed
 from headrace_scheduler.handlers.payload_fields import mapping_of, refuse_others, text_of
 from headrace_scheduler.handlers.running_job import RunFailed, RunningJob
 
@@ -27,11 +27,13 @@ RESULT_BYTES_MAX = 65_536
 _FIELDS = ("method", "url", "headers", "body")
 
 
-class HttpCall:
+class HttpCall(AllowListed):
     """`{"type": "http", "method": "POST", "url": "…", "headers": {…}, "body": …}`."""
 
+    setting = "WORKER_HTTP_ALLOW"
+
     def __init__(self, allowed: Sequence[str]) -> None:
-        self._allowed = tuple(allowed)
+        self.allowed = tuple(allowed)
         self._trust: ssl.SSLContext | None = None
 
     def check(self, payload: Mapping[str, Any]) -> None:
@@ -43,12 +45,18 @@ class HttpCall:
                 raise InvalidPayload(f"payload.headers.{name} must be a printable ASCII text")
         refuse_others(payload, _FIELDS)
 
+    def refusal(self, payload: Mapping[str, Any]) -> str:
+        url = text_of(payload, "url")
+        allowed = url_allowed(url, self.allowed)
+        return "" if allowed else f"{_shown(url)} is not allowed: {self.setting} names no prefix of it"
+
     async def run(self, job: RunningJob) -> object:
         import httpx
 
         url = text_of(job.payload, "url")
-        if not url_allowed(url, self._allowed):
-            raise Dead(f"{url} is not allowed: WORKER_HTTP_ALLOW names no prefix of it", "not_allowed")
+        shown = _shown(url)
+        if refusal := self.refusal(job.payload):
+            raise Dead(refusal, "not_allowed")
         # Reading the certificates of a machine takes longer than a call.
         self._trust = self._trust or httpx.create_ssl_context(trust_env=False)
         method, headers = text_of(job.payload, "method", "POST").upper(), _headers(job)
@@ -60,12 +68,19 @@ class HttpCall:
             ):
                 body = await _read(answer)
         except httpx.InvalidURL as error:
-            raise Dead(f"{url} is no URL: {error}", "invalid_url") from None
+            raise Dead(f"{shown} is no URL: {error}", "invalid_url") from None
         except httpx.HTTPError as error:
-            raise RunFailed(f"{type(error).__name__} calling {url}: {error}") from error
+            raise RunFailed(f"{type(error).__name__} calling {shown}: {error}") from None
         if not 200 <= answer.status_code < 300:
-            raise RunFailed(f"{url} answered {answer.status_code}")
+            raise RunFailed(f"{shown} answered {answer.status_code}")
         return {"status": answer.status_code, "body": body}
+
+
+def _shown(url: str) -> str:
+    """The URL as it may stand in an error: who calls, and with which parameters, may be secret."""
+    place, _, _ = url.partition("?")
+    scheme, separator, rest = place.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
 def _headers(job: RunningJob) -> dict[str, str]:

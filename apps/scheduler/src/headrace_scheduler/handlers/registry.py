@@ -9,6 +9,7 @@ from typing import Any
 from headrace import Dead
 from headrace.errors import InvalidPayload
 from headrace.sources import SourceContext
+from headrace_scheduler.handlers.allow_lists import AllowListed
 from headrace_scheduler.handlers.command import Command
 from headrace_scheduler.handlers.http_call import HttpCall
 from headrace_scheduler.handlers.python_call import PythonCall
@@ -18,17 +19,30 @@ from headrace_scheduler.jobs.values import RESOURCE
 from headrace_scheduler.settings import SchedulerSettings
 
 NO_TYPE = ""
+RESULT_BYTES_MAX = 1_048_576
+"""As much as a payload may have; the server refuses rows of 16 MB."""
 
 
 class HandlerRegistry:
-    """Knows what each type does; it is itself the handler of the worker."""
+    """Knows what each type does; it is itself the handler of the worker. `runs`: what is admitted here is run by the
+    worker of this process, so its lists decide, also empty ones."""
 
-    def __init__(self, handlers: Mapping[str, JobHandler]) -> None:
-        self._handlers = dict(handlers)
+    def __init__(self, handlers: Mapping[str, JobHandler], runs: bool = False) -> None:
+        self._handlers, self._runs = dict(handlers), runs
 
     def check(self, payload: Mapping[str, Any]) -> None:
         """`InvalidPayload` for a type that nobody handles, or fields that its handler refuses."""
         self._of(payload).check(payload)
+
+    def admit(self, payload: Mapping[str, Any]) -> None:
+        """The same for a job that is to be made, and `InvalidPayload` if a list does not allow what it does. A process
+        without a worker does not know the workers' lists: it goes by its own, where it has one."""
+        handler = self._of(payload)
+        handler.check(payload)
+        if not isinstance(handler, AllowListed) or not (self._runs or handler.allowed):
+            return
+        if refusal := handler.refusal(payload):
+            raise InvalidPayload(refusal, f"write a prefix of it into {handler.setting}, for all services")
 
     async def __call__(self, text: str | None, context: SourceContext) -> None:
         """Run a payload as its row holds it. What can never be run is dead at once."""
@@ -40,7 +54,7 @@ class HandlerRegistry:
         handler = self._of(payload)
         resource = f"{RESOURCE}{context.key}"
         job = RunningJob(context.key, payload, resource, context.fence, context.attempt, context.report)
-        context.result = await handler.run(job)
+        context.result = kept(await handler.run(job))
 
     def _of(self, payload: Mapping[str, Any]) -> JobHandler:
         kind = payload.get("type", NO_TYPE)
@@ -60,6 +74,18 @@ def builtin_handlers(settings: SchedulerSettings) -> dict[str, JobHandler]:
         "python": PythonCall(),
         "fail": Fail(),
     }
+
+
+def kept(result: object) -> object:
+    """A result that can be written down. One that cannot would let its job run again and again, with all of its
+    effects; another attempt would return no better one."""
+    try:
+        size = len(json.dumps(result, ensure_ascii=False, default=str).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Dead(f"the run has ended, and its result cannot be written as JSON: {error}", "invalid_result") from None
+    if size > RESULT_BYTES_MAX:
+        raise Dead(f"the run has ended, and its result has {size:,} bytes, over {RESULT_BYTES_MAX:,}", "invalid_result")
+    return result
 
 
 def payload_of(text: str | None) -> dict[str, Any]:

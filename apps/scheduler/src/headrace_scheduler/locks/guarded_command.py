@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.services import LockClient
+from headrace_scheduler.handlers.process_session import end_session, start_session
 from headrace_scheduler.jobs.values import RESOURCE
 
 RENEWED_AT, DROPPED_AT = 1 / 3, 0.9
@@ -59,9 +58,7 @@ async def run_guarded(client: LockClient, command: GuardedCommand, token: int) -
     if not await client.renew(command.resource, command.holder, token, command.ttl_s):
         return CommandEnd(0, lost=True)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command.argv, env=command.variables(token), start_new_session=True
-        )
+        process = await start_session(command.argv, command.variables(token))
     except OSError as error:
         await client.release(command.resource, command.holder, token)
         raise CallerError(f"{command.argv[0]} cannot be started: {error.strerror}") from None
@@ -72,9 +69,7 @@ async def run_guarded(client: LockClient, command: GuardedCommand, token: int) -
     finally:
         lost = not ending.done()
         keeping.cancel()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        code = await process.wait()
+        code = await end_session(process)
     if not lost:
         with contextlib.suppress(HeadraceError):
             await client.release(command.resource, command.holder, token)

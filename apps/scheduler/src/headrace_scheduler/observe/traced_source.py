@@ -10,6 +10,7 @@ import structlog
 
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled, SourceContext
 from headrace_scheduler.handlers.registry import HandlerRegistry
+from headrace_scheduler.jobs.error_classes import error_class
 from headrace_scheduler.jobs.values import RESOURCE
 from headrace_scheduler.observe.spans import acquired, correlation_of, step
 from headrace_scheduler.work.job_source import HeldJob, JobSource
@@ -37,8 +38,13 @@ class TracedSource:
         job_id, trace = _named(held)
         structlog.contextvars.bind_contextvars(correlation_id=correlation_of(trace, job_id))
         acquired(trace, began_ns, job_id, held.fence)
-        log.info("run.began", job=held.key, fence=held.fence, attempt=held.attempts + 1, worker=holder)
+        event = "run.waits" if held.suspect else "run.began"
+        log.info(event, job=held.key, fence=held.fence, attempt=held.attempts + 1, worker=holder)
         return held
+
+    async def begin_alone(self, held: HeldItem) -> bool:
+        log.info("run.alone", job=held.key, fence=held.fence, crashes=held.crashes)
+        return await self._source.begin_alone(held)
 
     async def renew(self, held: HeldItem, hold_s: float) -> bool:
         return await self._source.renew(held, hold_s)
@@ -80,12 +86,6 @@ class TracedHandlers:
         job_id, trace = _named(context.held)
         with step("run", trace, job_id=str(job_id), fencing_token=context.fence, attempt=context.attempt):
             await self._handlers(text, context)
-
-
-def error_class(reason: str, rule: str) -> str:
-    """What failed, in a word: the class of the error, or the rule by which the job is dead. A reason of several words
-    is a handler's own text and may quote a payload."""
-    return reason if reason.isidentifier() else rule
 
 
 def _failure(settlement: ItemSettlement) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 
@@ -19,8 +20,8 @@ class OrdersDatabase:
     """Opened when it is first used, and then its tables are made: a worker starts, and runs other jobs, while the
     database is away."""
 
-    def __init__(self, settings: OrdersSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: OrdersSettings, tables: Sequence[Statements] = TABLES) -> None:
+        self._settings, self._tables = settings, tuple(tables)
         self._opening, self._opened = asyncio.Lock(), AsyncExitStack()
         self._engine: headrace.Engine | None = None
 
@@ -29,7 +30,7 @@ class OrdersDatabase:
             if self._engine is None:
                 if not self._settings.pg_dsn and self._settings.home is not None:
                     make_home(self._settings.home)
-                connecting = headrace.connect(self._settings.engine_url, tables=TABLES)
+                connecting = headrace.connect(self._settings.engine_url, tables=self._tables)
                 self._engine = await self._opened.enter_async_context(connecting)
             return self._engine
 

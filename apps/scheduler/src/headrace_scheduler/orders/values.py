@@ -12,7 +12,9 @@ from headrace.ports import Event
 
 TOPIC = "orders.jobs"
 """Events in the outbox that ask for a job."""
-JOB_SECONDS_MAX = 60
+JOB_SECONDS_MAX = 180
+"""Longer than a connection to a database waits that does not answer: then that is an outage, which is waited out, and
+not a run that took too long, which spends an attempt."""
 
 
 class OrderStatus(StrEnum):

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from headrace.errors import HeadraceError
+from headrace_scheduler.jobs.error_classes import error_class
 from headrace_scheduler.jobs.values import DeadJob, JobRun
-from headrace_scheduler.observe.traced_source import error_class
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.rca.evidence import Audited, Evidence, LogEvent, SeenDeath, SeenJob, SeenLock
 from headrace_scheduler.rca.log_files import read_log
@@ -67,7 +67,7 @@ def missed(evidence: Evidence, what: str) -> Evidence:
 
 async def _from_tables(parts: SchedulerParts, found: Evidence) -> Evidence:
     tables, since, until = parts.tables, found.since, found.until
-    rows, more = await JobList(tables.jobs, parts.installation.polled).page(JobQuestion(since, until), JOBS_MAX)
+    rows, more = await JobList(tables, parts.installation.polled).page(JobQuestion(since, until), JOBS_MAX)
     runs: list[JobRun] = []
     for row in rows:
         runs += await tables.history.runs(row.key.job_id)
@@ -98,9 +98,10 @@ async def _audited(parts: SchedulerParts, since: datetime, until: datetime) -> l
     found: list[Audited] = []
     day = since.date()
     while day <= until.date():
-        for at, _, action, subject, _ in await AuditEvents(parts.tables.tables).of_day(day.isoformat()):
-            if since <= at < until:
-                found.append(Audited(at, action, subject))
+        for event in await AuditEvents(parts.tables.tables).of_day(day.isoformat()):
+            # A new job is no act of an operator, and there may be thousands.
+            if since <= event.at < until and event.action != "POST /jobs":
+                found.append(Audited(event.at, event.action, event.subject))
         day += timedelta(days=1)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.pages import (
+    ENGLISH_WORDS,
     Chart,
     ChartRow,
     Document,
@@ -12,7 +13,6 @@ from headrace.pages import (
     Section,
     Series,
     TableColumn,
-    Texts,
     Tile,
     Words,
     columns,
@@ -30,12 +30,11 @@ from headrace_scheduler.rca.rca_report import PLOT_PARTS, Plot, RcaReport, plots
 from headrace_scheduler.rca.root_causes import RootCause
 
 TITLE = "Scheduler: root causes"
-_TEXTS = Texts(en={})
 _BAD = {"runs failed", "jobs dead", "warnings in the logs"}
 
 
 def page(report: RcaReport) -> Document:
-    words, evidence = _TEXTS.of("en"), report.evidence
+    words, evidence = ENGLISH_WORDS, report.evidence
     span = f"{time_text(evidence.since)} to {time_text(evidence.until)}"
     header = Header(TITLE, TITLE, report.headline, "bad" if report.causes else "good", span)
     figures = {"Jobs": evidence.jobs, "Runs": evidence.runs, "Dead": evidence.dead, "Log lines": evidence.events}

@@ -16,6 +16,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 TITLES = {
     Cause.CLOCK_SKEW: "A clock is off",
     Cause.NODE_DOWN: "A node is down",
+    Cause.WORKER_DOWN: "A worker is down",
     Cause.HANDLER_FAILING: "A handler fails",
     Cause.HOT_RESOURCE: "A resource is hot",
     Cause.SATURATION: "The workers are saturated",

@@ -16,17 +16,21 @@ from itertools import pairwise
 
 from headrace_scheduler.jobs.values import JobRun, JobStatus, resource_of
 from headrace_scheduler.rca.evidence import Evidence, LogEvent
-from headrace_scheduler.reconciler.repair import LOST
+from headrace_scheduler.work.lost_runs import LOST
 
 # A worker refuses to work at a skew of a tenth of the lock's time, and this is the least that this can be.
 SKEW_S = 0.25
 # A single call that fails is a blip that is waited out; so many are an outage.
 OUTAGE_LINES = 3
 OUTAGES = frozenset({"Unreachable", "Unknown", "Busy"})
+# A lock outlives its worker by its time to live, and the reconciler looks within 30 s of its end: what is lost together
+# is found together.
+AT_ONCE = timedelta(minutes=1)
 # Below this a few bad payloads would be taken for a broken handler.
 FAILED_RUNS, FAILED_SHARE = 5, 0.2
-# Two workers may miss a job when they race for it; one resource that is missed over and over has another holder.
-MISSED_LINES, MISSED_SHARE = 10, 0.5
+# Two workers may miss a job when they race for it; one resource that is missed over and over has another holder. A row
+# rests for seconds after each time, so a few say as much as many.
+MISSED_LINES, MISSED_SHARE = 4, 0.5
 LATE = timedelta(seconds=5)
 LATE_JOBS, BUSY_SHARE = 10, 0.8
 
@@ -34,6 +38,7 @@ LATE_JOBS, BUSY_SHARE = 10, 0.8
 class Cause(StrEnum):
     CLOCK_SKEW = "clock_skew"
     NODE_DOWN = "node_down"
+    WORKER_DOWN = "worker_down"
     HANDLER_FAILING = "handler_failing"
     HOT_RESOURCE = "hot_resource"
     SATURATION = "saturation"
@@ -58,6 +63,10 @@ ACTIONS: Mapping[Cause, tuple[str, ...]] = {
     Cause.NODE_DOWN: (
         "Look at the nodes: `nodetool status`, `headrace scheduler doctor`, and start what is down.",
         "Nothing that was accepted is lost: workers go on by themselves, and the reconciler puts back lost runs.",
+    ),
+    Cause.WORKER_DOWN: (
+        "See how the worker ended, or whether it hangs: its log, its supervisor, `dmesg` (was memory short?).",
+        "Its jobs run elsewhere. One that kills its workers becomes a dead job of the class `worker_lost`: `GET /dlq`.",
     ),
     Cause.HANDLER_FAILING: (
         "Look at what the dead jobs have in common: `GET /dlq`; mend the handler or what it calls.",
@@ -102,19 +111,36 @@ def clock_skew(evidence: Evidence) -> RootCause | None:
 
 
 def node_down(evidence: Evidence) -> RootCause | None:
-    """The tables did not answer, or a worker left runs behind that it never ended."""
+    """The tables did not answer. Without a log, several workers that lost runs at once say so."""
+    failing = _failing(evidence)
+    lost = [run for run in _lost(evidence) if _by_outage(evidence, run)]
     signs: list[tuple[datetime, str, str]] = []
-    failing = [event for event in evidence.events if _outage(event)]
-    if len(failing) >= OUTAGE_LINES:
+    if failing:
         classes = ", ".join(sorted({event.fields.get("error", event.event) for event in failing}))
         words = f"{len(failing)} calls to the tables failed from {_time(failing[0].at)} to {_time(failing[-1].at)}"
         signs.append((failing[0].at, "Cassandra", f"{words} ({classes})"))
-    lost = Counter(str(run.worker_id) for run in _lost(evidence))
     if lost:
-        worker, count = lost.most_common(1)[0]
-        at = min(run.start_at for run in _lost(evidence) if run.start_at is not None)
-        signs.append((at, worker, f"{worker} began {count} runs that it never ended, and its locks are over"))
+        workers = len({run.worker_id for run in lost})
+        words = f"{workers} worker{'s' * (workers > 1)} lost {len(lost)} runs at that time"
+        signs.append((_first(evidence, lost), "Cassandra", words))
     return _cause(Cause.NODE_DOWN, signs)
+
+
+def worker_down(evidence: Evidence) -> RootCause | None:
+    """A worker left runs behind that it never ended, while the tables answered."""
+    lost = [run for run in _lost(evidence) if not _by_outage(evidence, run)]
+    signs: list[tuple[datetime, str, str]] = []
+    for worker, count in Counter(str(run.worker_id) for run in lost).most_common(5):
+        began = _first(evidence, [run for run in lost if str(run.worker_id) == worker])
+        words = f"{worker} began {count} run{'s' * (count > 1)} that it never ended, and its locks are over"
+        signs.append((began, worker, words))
+    if signs:
+        gone = [(each, [at for at, value in each.points if value == 0]) for each in evidence.named("up")]
+        gone = [(each, moments) for each, moments in gone if moments and any(value for _, value in each.points)]
+        for each, moments in gone[:5]:
+            instance = each.labels.get("instance", "a process")
+            signs.append((moments[0], instance, f"{instance} was not there for Prometheus at {_time(moments[0])}"))
+    return _cause(Cause.WORKER_DOWN, signs)
 
 
 def handler_failing(evidence: Evidence) -> RootCause | None:
@@ -139,7 +165,7 @@ def hot_resource(evidence: Evidence) -> RootCause | None:
     missed = [event for event in evidence.events if event.event == "run.missed" and "resource" in event.fields]
     counts = Counter(event.fields["resource"] for event in missed)
     if not counts:
-        return None
+        return _contended(evidence)
     resource, count = counts.most_common(1)[0]
     if count < MISSED_LINES or count < MISSED_SHARE * len(missed):
         return None
@@ -149,6 +175,25 @@ def hot_resource(evidence: Evidence) -> RootCause | None:
     ]
     at = next(event.at for event in missed if event.fields["resource"] == resource)
     return RootCause(Cause.HOT_RESOURCE, resource, at, tuple(signs), ACTIONS[Cause.HOT_RESOURCE])
+
+
+def _contended(evidence: Evidence) -> RootCause | None:
+    """The same without logs: locks are refused, and one is held whose job is due and waits. Series say how often, not
+    for which lock."""
+    refused = [(at, value) for series in evidence.named("refused") for at, value in series.points if value > 0]
+    steps = {len(series.points) for series in evidence.named("refused")}
+    times = sum(value for _, value in refused) * evidence.span.total_seconds() / max(steps, default=1)
+    waiting = {
+        resource_of(job.job_id)
+        for job in evidence.jobs
+        if job.status == JobStatus.PENDING and evidence.until - job.scheduled_time > LATE
+    }
+    held = [lock for lock in evidence.locks if not lock.expired and lock.resource in waiting]
+    if times < MISSED_LINES or not held:
+        return None
+    signs = [f"locks were refused about {times:,.0f} times"]
+    signs += [f"{lock.holder} holds {lock.resource} under the token {lock.token}, and its job waits" for lock in held]
+    return RootCause(Cause.HOT_RESOURCE, held[0].resource, refused[0][0], tuple(signs[:5]), ACTIONS[Cause.HOT_RESOURCE])
 
 
 def saturation(evidence: Evidence) -> RootCause | None:
@@ -169,6 +214,7 @@ def saturation(evidence: Evidence) -> RootCause | None:
 RULES: Sequence[Callable[[Evidence], RootCause | None]] = (
     clock_skew,
     node_down,
+    worker_down,
     handler_failing,
     hot_resource,
     saturation,
@@ -185,6 +231,29 @@ def _outage(event: LogEvent) -> bool:
     if event.event == "http.not_ready":
         return event.fields.get("check") == "tables"
     return event.fields.get("error") in OUTAGES
+
+
+def _failing(evidence: Evidence) -> list[LogEvent]:
+    """Calls to the tables that failed, if there are enough of them for an outage."""
+    found = [event for event in evidence.events if _outage(event)]
+    return found if len(found) >= OUTAGE_LINES else []
+
+
+def _by_outage(evidence: Evidence, run: JobRun) -> bool:
+    """Whether a run was lost because the tables were away. Where there are logs they say it; where there are none, a
+    process dies alone and a database takes all workers with it."""
+    if evidence.events:
+        failing = _failing(evidence)
+        began, ended = run.start_at or evidence.since, run.end_at or evidence.until
+        return bool(failing) and failing[0].at <= ended + AT_ONCE and began <= failing[-1].at + AT_ONCE
+    if run.end_at is None:
+        return False
+    others = (each for each in _lost(evidence) if each.worker_id != run.worker_id and each.end_at is not None)
+    return any(abs(each.end_at - run.end_at) <= AT_ONCE for each in others if each.end_at is not None)
+
+
+def _first(evidence: Evidence, runs: Sequence[JobRun]) -> datetime:
+    return min((run.start_at for run in runs if run.start_at is not None), default=evidence.since)
 
 
 def _grants(runs: Sequence[JobRun]) -> Iterator[tuple[JobRun, JobRun]]:
