@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.services import Asked, Frame, Part, Service, Talk
+from headrace.services import Asked, Frame, Part, Program, Service, Talk, export_lines
 from headrace_scheduler.settings import HTTP_PORTS, PREFIX, SchedulerSettings
 
 if TYPE_CHECKING:
     from headrace_scheduler.rig_servers import RigServers
 
 NAME = "scheduler"
+PROGRAM = (sys.executable, "-m", "headrace", NAME)
 HOME = "SCHEDULER_HOME"
 APART = ("api", "worker", "reconciler")
 """What `up` runs side by side: the three parts of `all`."""
@@ -65,8 +66,14 @@ FRAME = Frame(
 )
 
 
+def service_program(name: str, environment: Mapping[str, str], program: Sequence[str] = PROGRAM) -> Program:
+    """A service, that of orders too, on any port."""
+    return Program(name, (*program, name, "--port", "0"), environment)
+
+
 async def up(environment: Mapping[str, str], servers: RigServers | None, talk: Talk) -> int:
-    """The three services in processes of their own, on the servers of the rig if there are any."""
+    """The three services in processes of their own, on the servers of the rig if there are any; and the service of
+    orders, if there is a database for it."""
     shared: Mapping[str, str] = {}
     if servers is not None:
         # A directory in the environment goes before Cassandra, and here Cassandra was asked for.
@@ -74,10 +81,32 @@ async def up(environment: Mapping[str, str], servers: RigServers | None, talk: T
         shared = servers.variables
     elif home := FRAME.load(environment).home:
         shared = {HOME: str(home.absolute())}
-    frame = replace(
-        FRAME, services={name: FRAME.services[name] for name in APART}, told=partial(_told, shared, servers)
-    )
-    return await frame.up({**environment, **shared}, talk)
+    environment = {**environment, **shared}
+    services = {name: FRAME.services[name] for name in APART}
+    frame = replace(FRAME, services=services, told=partial(_told, shared, servers))
+    if frame.load(environment).http_port == 0:
+        from headrace.testing import reserve_port
+
+        # Orders must know where jobs are taken before that has been opened.
+        frame = replace(frame, ports={"api": reserve_port()})
+        environment = {name: value for name, value in environment.items() if name != f"{PREFIX}HTTP_PORT"}
+    programs = _orders(frame.ports_of(frame.load(environment))["api"], environment, talk)
+    return await replace(frame, programs=lambda _settings, _environment: programs).up(environment, talk)
+
+
+def _orders(api_port: int, environment: Mapping[str, str], talk: Talk) -> Sequence[Program]:
+    """The service of orders on this scheduler, if there is a database for it."""
+    from headrace_scheduler.orders.frame import NAME as ORDERS_NAME
+    from headrace_scheduler.orders.frame import ORDERS
+
+    settings = ORDERS.load(environment)
+    if not settings.configured:
+        return ()
+    known = {"ORDERS_WORKER_URL": f"http://127.0.0.1:{api_port}"}
+    if key := FRAME.load(environment).api_key:
+        known["ORDERS_WORKER_API_KEY"] = key
+    port = ORDERS.ports_of(settings)[ORDERS_NAME]
+    return (ORDERS.program(ORDERS_NAME, port, {**known, **environment}, talk),)
 
 
 def _told(shared: Mapping[str, str], servers: RigServers | None, said: Mapping[str, str]) -> Iterator[str]:
@@ -85,9 +114,6 @@ def _told(shared: Mapping[str, str], servers: RigServers | None, said: Mapping[s
         servers.scrape(said)
         yield f"metrics are scraped by {servers.prometheus.url}"
     yield f"jobs are taken at {said[f'{NAME} api']}/jobs"
-    if shared:
-        yield "commands in another shell work on the same data after:"
-    if servers is not None:
-        yield f"unset {HOME}"
-    for name, value in shared.items():
-        yield f"export {name}={shlex.quote(value)}"
+    if orders := said.get(f"{NAME} orders"):
+        yield f"orders are taken at {orders}/orders"
+    yield from export_lines(shared, unset=() if servers is None else (HOME,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 COMPLETED, FAILED = "completed", "failed"
 # Whether an operation on a lock is counted is known where it is asked for, and an adapter counts where it is done.
 _COUNTED: ContextVar[bool] = ContextVar("counted", default=True)
+# Whether the run is about to end for which a lock is renewed.
+_ENDING: ContextVar[Callable[[], bool]] = ContextVar("ending", default=lambda: False)
 _LWT_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _JOB_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0)
 
@@ -43,7 +46,7 @@ class SchedulerMetrics:
                 "acquire_success": "Locks taken.",
                 "takeover_success": "Expired locks taken over.",
                 "renew_success": "Renewals.",
-                "renew_failure": "Renewals that were refused or not answered.",
+                "renew_failure": "Renewals that were refused or not answered, while the run went on.",
                 "release_success": "Releases.",
                 "release_failure": "Releases that were refused or not answered.",
             }.items()
@@ -82,6 +85,12 @@ class SchedulerMetrics:
             self._dead.inc()
         self._duration.observe(settlement.took_s)
 
+    def repaired(self, status: str, is_dead: bool = False) -> None:
+        """The reconciler found how a run had ended whose worker was lost before it was counted."""
+        self._processed.labels(status).inc()
+        if is_dead:
+            self._dead.inc()
+
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """Operations on locks in this block are the scheduler's own."""
@@ -104,5 +113,26 @@ class SchedulerMetrics:
                     self._locks["acquire_success"].inc()
             case LeaseVerb.TAKEOVER if granted:
                 self._locks["takeover_success"].inc()
+            case LeaseVerb.RENEW if _overtaken(operation.outcome):
+                pass
             case LeaseVerb.RENEW | LeaseVerb.RELEASE:
                 self._locks[f"{operation.op}_{'success' if granted else 'failure'}"].inc()
+
+
+@contextmanager
+def renewal_of(ending: Callable[[], bool]) -> Iterator[None]:
+    """A lock is renewed in this block for a run that may end meanwhile."""
+    token = _ENDING.set(ending)
+    try:
+        yield
+    finally:
+        _ENDING.reset(token)
+
+
+def _overtaken(outcome: LeaseOutcome) -> bool:
+    """Whether the end of the run came first: the renewal was cut off, or met the lock released. That is no failure; an
+    error while the end is written is one."""
+    if outcome is LeaseOutcome.GRANTED or not _ENDING.get()():
+        return False
+    task = asyncio.current_task()
+    return outcome is LeaseOutcome.REFUSED or (task is not None and task.cancelling() > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from headrace.ports import LeaseOperation, Leases
 from headrace.tables import CassandraTables, RequestKeys
 from headrace_scheduler.metrics import SchedulerMetrics
 from headrace_scheduler.settings import SchedulerSettings
-from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.all_tables import AllTables, utc_now
 from headrace_scheduler.tables.cassandra_tables import CassandraJobTables
 from headrace_scheduler.tables.embedded_tables import TABLES, EmbeddedJobTables
 from headrace_scheduler.tables.installation import Installation, installation
@@ -62,6 +63,7 @@ class OpenedTables:
     request_keys: IdempotencyStore
     answers: Callable[[], Awaitable[object]]
     clock_ahead_s: Callable[[], float] = lambda: 0.0
+    now: Callable[[], datetime] = utc_now
 
 
 @asynccontextmanager
@@ -74,7 +76,7 @@ async def open_parts(settings: SchedulerSettings) -> AsyncIterator[SchedulerPart
         metrics.watch_clock(opened.clock_ahead_s)
         yield SchedulerParts(
             settings,
-            AllTables.on(opened.tables),
+            AllTables.on(opened.tables, opened.now),
             opened.leases,
             await installation(opened.tables, settings.buckets),
             opened.request_keys,
@@ -93,8 +95,8 @@ async def open_tables(
         async with CassandraTables.open(settings.cassandra_url, PACKAGE, observe=observe) as session:
             tables = CassandraJobTables(session)
             keys = CassandraRequestKeys(tables)
-            skew = partial(_clock_ahead_s, session)
-            yield OpenedTables(tables, session.leases, keys, tables.answers, skew)
+            skew, now = partial(_clock_ahead_s, session), partial(checked_now, session, settings.lock_ttl_s)
+            yield OpenedTables(tables, session.leases, keys, tables.answers, skew, now)
         return
     make_home(settings.home)
     async with headrace.connect(settings.engine_url, tables=TABLES) as engine:
@@ -104,6 +106,13 @@ async def open_tables(
 
 def _clock_ahead_s(session: CassandraTables) -> float:
     return session.leases.skew.offset_s
+
+
+def checked_now(session: CassandraTables, hold_s: float) -> datetime:
+    """The clock by which rows are dated. `ClockSkewed` if it is too wrong for locks: no job would be due when it should
+    be, and no schedule fire."""
+    session.leases.check_clock(hold_s)
+    return utc_now()
 
 
 def make_home(home: Path) -> None:

@@ -64,11 +64,11 @@ def rig_servers(say: Callable[[str], None], nodes: int | None = None) -> Iterato
             "ORDERS_PG_DSN": postgres.url,
         }
         say(f"making the keyspace {KEYSPACE} …")
-        asyncio.run(_make_keyspace(CassandraOptions.of(cassandra[0].url_of(KEYSPACE))))
+        asyncio.run(make_keyspace(CassandraOptions.of(cassandra[0].url_of(KEYSPACE))))
         yield RigServers(variables, prometheus)
 
 
-async def _make_keyspace(options: CassandraOptions) -> None:
+async def make_keyspace(options: CassandraOptions) -> None:
     """Three nodes that have just started on a busy machine may leave a statement unanswered; again changes nothing."""
     await patiently(lambda: apply_schema(options, None, [schema_part()]), SCHEMA_S_MAX, asyncio.Event())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.errors import TryAgain
-from headrace.services import Asked, Part, Service
+from headrace.services import Asked, Service
 from headrace.sources import SourceOptions, SourceWorker
 from headrace_scheduler.api.access import access_of
 from headrace_scheduler.cron.cron_firer import CronFirer
@@ -22,6 +22,8 @@ from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.tables.audit_events import AuditEvents
 from headrace_scheduler.tables.cron_rows import CronRows
+from headrace_scheduler.tenants.places import BoundedSource, TenantPlaces
+from headrace_scheduler.work.cancel_watch import CancelWatch
 from headrace_scheduler.work.job_source import JobSource
 
 if TYPE_CHECKING:
@@ -50,21 +52,22 @@ class SchedulerService(Service):
 
     def __init__(self, name: str, parts: SchedulerParts, handlers: Mapping[str, JobHandler] | None = None) -> None:
         self.name, self._parts, self._roles = name, parts, ROLES[name]
-        self.handlers = HandlerRegistry({**builtin_handlers(parts.settings), **(handlers or {})})
+        known = {**builtin_handlers(parts.settings), **(handlers or {})}
+        self.handlers = HandlerRegistry(known, runs=self._roles.worker)
         self.registry, self.idempotency = parts.registry, parts.request_keys
         self.worker = job_worker(parts, self.handlers) if self._roles.worker else None
         self._creator = FireCreator(parts.tables, parts.locks, parts.installation.buckets)
-        if parts.settings.api_key or parts.settings.api_keys:
-            self.access = access_of(parts.settings, AuditEvents(parts.tables.tables), parts.tables.now)
+        self.access = access_of(parts.settings, AuditEvents(parts.tables.tables), parts.tables.now)
         self._polling = False
-        asked: dict[str, Part] = {"tables": Asked(parts.answers)}
-        self.health = dict(asked)
-        self.parts = asked | ({"poller": Asked(self._polls)} if self.worker is not None else {})
+        self.health = {"tables": Asked(parts.answers)}
+        poller = {"poller": Asked(self._polls)} if self.worker is not None else {}
+        self.parts = {**self.health, "clock": Asked(self._clock_counts), **poller}
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             if self.worker is not None:
                 group.create_task(self._work(self.worker, stop))
+                group.create_task(CancelWatch(self._parts.tables, self.worker).run(stop))
                 group.create_task(self._firer().run(stop))
             if self._roles.reconciler:
                 group.create_task(JobReconciler(self._parts).run(stop))
@@ -76,18 +79,24 @@ class SchedulerService(Service):
     def routes(self) -> Sequence[APIRouter]:
         if not self._roles.api:
             return ()
-        from headrace_scheduler.api.desk import JobDesk
-        from headrace_scheduler.api.routes import dead_routes, job_routes
+        from headrace_scheduler.api.audit_routes import audit_routes
+        from headrace_scheduler.api.job_requests import JobRequests
+        from headrace_scheduler.api.routes import JobSurface, dead_routes, job_routes, told_routes
+        from headrace_scheduler.cron.calendar_routes import calendar_routes
         from headrace_scheduler.cron.operations import CronOperations
         from headrace_scheduler.cron.routes import cron_routes
         from headrace_scheduler.tables.job_list import JobList
+        from headrace_scheduler.tenants.open_jobs import OpenJobs
 
         parts = self._parts
         buckets = parts.installation
-        desk = JobDesk(parts.tables, parts.locks, self.handlers, buckets.buckets, parts.settings.lock_ttl_s)
-        cron = CronOperations(parts.tables, self._creator)
-        jobs = JobList(parts.tables.jobs, buckets.polled)
-        return [job_routes(desk, jobs, cron), dead_routes(desk), cron_routes(cron)]
+        requests = JobRequests(parts.tables, parts.locks, self.handlers, buckets.buckets, parts.settings.lock_ttl_s)
+        rules = parts.settings.tenants
+        cron = CronOperations(parts.tables, self._creator, rules)
+        open_jobs = OpenJobs(parts.tables, buckets.polled, rules)
+        surface = JobSurface(requests, JobList(parts.tables, buckets.polled), cron, open_jobs)
+        others = [calendar_routes(parts.tables), audit_routes(AuditEvents(parts.tables.tables))]
+        return [job_routes(surface), told_routes(surface), dead_routes(requests), cron_routes(cron), *others]
 
     def _firer(self) -> CronFirer:
         tables = self._parts.tables
@@ -106,6 +115,10 @@ class SchedulerService(Service):
             stopped.cancel()
             running.cancel()
 
+    async def _clock_counts(self) -> None:
+        """`ClockSkewed` while this clock is refused: then no job is taken, created or fired here."""
+        self._parts.tables.now()
+
     async def _polls(self) -> None:
         if not self._polling:
             raise TryAgain("the poller does not run")
@@ -122,8 +135,11 @@ def job_worker(parts: SchedulerParts, handlers: HandlerRegistry) -> SourceWorker
         retry=settings.retries,
         id=f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
         on_settled=parts.metrics.settled,
+        quotes_errors=False,
     )
-    source = TracedSource(JobSource(parts.tables, parts.locks, parts.installation.polled))
+    places = TenantPlaces(settings.tenants)
+    jobs = JobSource(parts.tables, parts.locks, parts.installation.polled, room=places.room)
+    source = BoundedSource(TracedSource(jobs), parts.tables.queues, places)
     worker = SourceWorker(source, TracedHandlers(handlers), options)
     parts.metrics.watch(lambda: worker.in_progress, settings.max_in_progress)
     return worker

@@ -14,8 +14,11 @@ from urllib.parse import quote, urlencode
 from headrace import RetryPolicy
 from headrace.errors import CallerError
 from headrace.services import HttpSettings, setting, whole_environment
+from headrace_scheduler.tenants.tenant_limits import TenantRules
 
 PREFIX = "WORKER_"
+PREFIXES = (PREFIX, "LOCK_", "CASSANDRA_", "CASS_", "ORDERS_", "SCHEDULER_")
+"""Of all settings of the scheduler and of orders."""
 HTTP_PORTS = {"all": 8080, "api": 8080, "worker": 8081, "reconciler": 8082}
 BUCKETS_MAX = 4_096
 DATABASE_FILE = "scheduler.db"
@@ -36,12 +39,18 @@ class SchedulerSettings(HttpSettings):
     )
     api_keys: str = setting(
         "",
-        "further keys as NAME:SCOPE:KEY, separated by commas; the scope is metrics, read or write",
+        "further keys as NAME:SCOPE:KEY or NAME@TENANT:SCOPE:KEY, separated by commas; "
+        "the scope is metrics, read or write",
         secret=True,
         without="none",
     )
     rate_per_s: float = setting(
         0.0, "most requests a second of each API key, in each process; 0: no limit", low=0.0, high=1_000_000.0
+    )
+    tenant_limits: str = setting(
+        "",
+        "limits as TENANT:open=N:in_progress=N:schedules=N:rate=N, separated by commas; the tenant * is every other",
+        without="none",
     )
     poll_interval_ms: int = setting(500, "an idle worker looks so often for jobs that are due", low=10, high=60_000)
     buckets: int = setting(
@@ -54,6 +63,11 @@ class SchedulerSettings(HttpSettings):
     max_attempts: int = setting(5, "how often a job is run before it goes to the dead-letter table", low=1, high=1_000)
     backoff_base_ms: int = setting(500, "the pause before the first retry; it doubles with each", low=1)
     backoff_max_ms: int = setting(60_000, "the longest pause before a retry", low=1)
+    keep_days: float = setting(
+        30.0, "days that jobs are kept after they have ended, with their runs and results; 0: for ever", low=0.0
+    )
+    keep_dead_days: float = setting(30.0, "the same for jobs in the dead-letter table; 0: for ever", low=0.0)
+    keep_audit_days: float = setting(30.0, "days that `audit_events` are kept; 0: for ever", low=0.0)
     http_allow: tuple[str, ...] = setting(
         (),
         "prefixes of the URLs that jobs of the type `http` may call, separated by commas",
@@ -103,6 +117,11 @@ class SchedulerSettings(HttpSettings):
                 f"{self.backoff_base_ms}",
                 "the longest pause is at least the first",
             )
+        TenantRules.of(self.tenant_limits)
+
+    @property
+    def tenants(self) -> TenantRules:
+        return TenantRules.of(self.tenant_limits)
 
     @property
     def lock_ttl_s(self) -> float:

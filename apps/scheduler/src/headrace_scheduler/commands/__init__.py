@@ -8,7 +8,19 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_scheduler.commands import demo, locks, rca, schedules, schema, services
+from headrace_scheduler.commands import (
+    audit,
+    bench,
+    calendars,
+    chaos,
+    demo,
+    locks,
+    purge,
+    rca,
+    schedules,
+    schema,
+    services,
+)
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -21,5 +33,10 @@ def register(tree: typer.Typer) -> None:
     schema.register(app)
     locks.register(app)
     rca.register(app)
+    bench.register(app)
+    chaos.register(app)
     schedules.register(app)
+    calendars.register(app)
+    audit.register(app)
+    purge.register(app)
     tree.add_typer(app)

@@ -13,7 +13,7 @@ from headrace.commands import Exit, command_group, of
 
 if TYPE_CHECKING:
     from headrace.ports import Lease
-    from headrace.services import LockClient
+    from headrace.services import LockClient, LockResult
     from headrace_scheduler.parts import OpenedTables
 
 TTL_MS_MIN = 100
@@ -38,13 +38,17 @@ def acquire(
     """Take a lock that is free or has expired. Exit 4 if another holder has it."""
     import asyncio
 
-    async def work() -> dict[str, Any]:
+    async def work() -> LockResult:
         async with _opened() as (_, client):
-            result = await client.acquire(resource, holder, ttl_ms / 1_000, timeout_ms / 1_000)
-            return dict(result.document())
+            return await client.acquire(resource, holder, ttl_ms / 1_000, timeout_ms / 1_000)
 
-    found = asyncio.run(work())
-    return _answer(context, found, found["acquired"])
+    result = asyncio.run(work())
+    document = dict(result.document())
+    # People are told who has it instead of a token that is not theirs.
+    shown = document if result.acquired else {"acquired": False, "holder": result.holder, **document}
+    shown = {name: value for name, value in shown.items() if value is not None}
+    of(context).answer(document, lambda console: console.print(_line(shown)))
+    return Exit.OK if result.acquired else Exit.CONFLICT
 
 
 def renew(context: typer.Context, resource: Resource, holder: Holder, token: Token, ttl_ms: TtlMs) -> int:
@@ -54,7 +58,9 @@ def renew(context: typer.Context, resource: Resource, holder: Holder, token: Tok
     async def work() -> dict[str, Any]:
         async with _opened() as (opened, client):
             renewed = await client.renew(resource, holder, token, ttl_ms / 1_000)
-            return {"renewed": renewed, **_shown(await opened.leases.look(resource))}
+            lock = _shown(await opened.leases.look(resource))
+            # A token is a right, and that of another holder is for nobody else.
+            return {"renewed": renewed, **lock, **({} if renewed or not lock else {"token": None})}
 
     found = asyncio.run(work())
     return _answer(context, found, found["renewed"])
@@ -176,7 +182,7 @@ async def _guarded(context: typer.Context, resource: str, argv: list[str], holde
     async with _opened() as (_, client):
         lock = await client.acquire(resource, holder, ttl_s, timeout_ms / 1_000)
         if not lock.acquired:
-            session.say(f"headrace: {resource} is held by another until {lock.document()['expire_at']}")
+            session.say(f"headrace: {resource} is held by {lock.holder} until {lock.document()['expire_at']}")
             return Exit.CONFLICT
         ended = await run_guarded(client, GuardedCommand(resource, holder, ttl_s, argv, os.environ), lock.token)
     if ended.lost:
@@ -199,14 +205,15 @@ async def _forced(opened: OpenedTables, resource: str) -> dict[str, Any]:
     import getpass
     from datetime import UTC, datetime
 
-    from headrace_scheduler.tables.audit_events import AuditEvents
+    from headrace_scheduler.tables.audit_events import AuditEvent, AuditEvents
 
     lease = await opened.leases.look(resource)
     if lease is None or not lease.holder:
         return {"released": False, "resource": resource}
     # Written first: what was not audited is not done.
     held = f"holder={lease.holder} token={lease.fence}"
-    await AuditEvents(opened.tables).add(datetime.now(UTC), getpass.getuser(), "lock.force_release", resource, held)
+    event = AuditEvent(datetime.now(UTC), getpass.getuser(), "lock.force_release", resource, held)
+    await AuditEvents(opened.tables).add(event)
     return {"released": await opened.leases.release(resource, lease.fence), **_shown(lease)}
 
 

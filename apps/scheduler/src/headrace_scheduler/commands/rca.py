@@ -42,18 +42,16 @@ def rca(
     """
     import asyncio
 
-    from headrace.errors import OperatorError
+    from headrace.errors import writing_to
     from headrace.pages import save
     from headrace_scheduler.rca.rca_page import page
     from headrace_scheduler.rca.rca_report import markdown
 
     report = asyncio.run(_reported(span_of(since), log or [], prometheus))
-    try:
+    with writing_to(output, "name another by --output"):
         output.mkdir(parents=True, exist_ok=True)
         (output / "rca.md").write_text(markdown(report), encoding="utf-8")
         save(page(report), output / "rca.html")
-    except OSError as error:
-        raise OperatorError(f"{output} cannot be written to: {error.strerror}", "name another by --output") from None
     document = _document(report, output)
     of(context).answer(document, lambda console: console.print(_told(report, output), markup=False))
 

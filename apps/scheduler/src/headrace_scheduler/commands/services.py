@@ -28,7 +28,7 @@ def up(
         int | None, typer.Option("--nodes", min=1, max=3, help="Nodes of Cassandra, 1 or 3; else what memory allows.")
     ] = None,
 ) -> int:
-    """Run REST interface, worker and reconciler, each in a process of its own, until Ctrl-C.
+    """Run REST interface, worker, reconciler and, where it has a database, orders, each in its process, until Ctrl-C.
 
     They work in SCHEDULER_HOME, or on the Cassandra that the environment names; with --rig on servers that are started,
     and removed, with them. When all are ready it says which variables lead other commands to the same data.

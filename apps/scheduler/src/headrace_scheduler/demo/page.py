@@ -21,6 +21,7 @@ from headrace.pages import (
     mark,
     paragraphs,
     table,
+    table_section,
     tiles,
 )
 from headrace_scheduler.demo.receipt import SalesReceipt
@@ -78,7 +79,7 @@ def receipt_page(receipt: SalesReceipt, story: Story) -> Document:
         header,
         _tiles(words, receipt),
         [
-            Section("what", words("what"), table(words, Listing("what", words("what"), happened, rows))),
+            table_section(words, Listing("what", words("what"), happened, rows)),
             Section("runs", words("runs"), _runs(words, story)),
         ],
     )

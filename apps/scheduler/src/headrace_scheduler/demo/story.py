@@ -10,7 +10,9 @@ its till until another worker has paid, and then woken: the till pays with the t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import os
 import signal
 import sqlite3
 import sys
@@ -22,10 +24,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headrace.errors import OperatorError
+from headrace.testing import ServiceProcess
 from headrace_scheduler.demo.ledger import FencedRun, PaymentAnswer, PaymentLedger
 from headrace_scheduler.demo.receipt import SalesReceipt
-from headrace_scheduler.demo.service_process import ServiceProcess, service_process, signal_program
 from headrace_scheduler.demo.shop import DemoShop
+from headrace_scheduler.frame import service_program
 from headrace_scheduler.orders.settings import DATABASE_FILE as ORDERS_FILE
 from headrace_scheduler.settings import DATABASE_FILE
 
@@ -39,7 +42,6 @@ SETTINGS = {
     "LOCK_TTL_MS": str(LOCK_TTL_MS),
     "WORKER_POLL_INTERVAL_MS": "100",
     "WORKER_MAX_IN_PROGRESS": "4",
-    "WORKER_BUCKETS": "4",
 }
 Found = TypeVar("Found")
 
@@ -125,7 +127,7 @@ class Story:
         sale = await self._sale(SLOW_S)
         await self._begun_run(sale)
         worker = await self._holder(sale, workers)
-        await worker.kill()
+        worker.kill()
         workers.remove(worker)
         self.killed += 1
         self._note(f"worker {worker.pid} is killed with -9 while it pays {sale.name}")
@@ -135,7 +137,7 @@ class Story:
         first = await self._begun_run(sale)
         worker = await self._holder(sale, workers)
         await self._freeze(worker)
-        signal_program(first.pid, signal.SIGSTOP)
+        _signal(first.pid, signal.SIGSTOP)
         self.frozen += 1
         self._note(f"worker {worker.pid} is frozen while it pays {sale.name} with token {first.token}")
         another = await self._start("worker")
@@ -144,7 +146,7 @@ class Story:
         token = document["last_run"]["fencing_token"]
         self._note(f"worker {another.pid} has paid {sale.name} with token {token}")
         # The till first: its worker would end it at once, and it shall try.
-        signal_program(first.pid, signal.SIGCONT)
+        _signal(first.pid, signal.SIGCONT)
         await self._until(self._refused, "the late payment is refused")
         worker.wake()
         self._note(f"worker {worker.pid} wakes: its payment with token {first.token} is refused")
@@ -184,7 +186,8 @@ class Story:
     async def _holder(self, sale: Sale, workers: list[ServiceProcess]) -> ServiceProcess:
         async def look() -> ServiceProcess | None:
             run = (await self._job(sale))["last_run"]
-            return next((each for each in workers if run and each.holds(run["worker_id"])), None)
+            # A worker's id names its machine, its process and its life.
+            return next((each for each in workers if run and f":{each.pid}:" in run["worker_id"]), None)
 
         return await self._until(look, f"{sale.name} has a worker")
 
@@ -230,7 +233,8 @@ class Story:
 
     async def _start(self, name: str, **more: str) -> ServiceProcess:
         log = self.folder / f"{name}-{next(self._numbers)}.log"
-        started = await self._stack.enter_async_context(service_process(name, {**self._variables, **more}, log))
+        program = service_program(name, {**self._variables, **more})
+        started = await self._stack.enter_async_context(ServiceProcess(program, log))
         self._note(f"{name} {started.pid} is ready at {started.url}")
         return started
 
@@ -245,3 +249,9 @@ class Story:
     def _note(self, text: str) -> None:
         self.events.append(StoryEvent(time.monotonic() - self._begun, text))
         self.say(text)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """A program that has ended meanwhile needs none."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -6,6 +6,8 @@ and is refused while a worker has it.
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ from uuid import UUID, uuid4
 import structlog
 
 from headrace.errors import Conflict, NotFound
+from headrace.services import while_held
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import scheduled_time
@@ -23,7 +26,9 @@ from headrace_scheduler.jobs.texts import payload_text
 from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
 from headrace_scheduler.observe.spans import correlation_of, step, traceparent
 from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.job_rows import JobSummary
 from headrace_scheduler.tables.job_tables import micros
+from headrace_scheduler.tenants.tenant_queue import DEFAULT_NAME, DEFAULT_TENANT, QueueName
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import enqueue
 
@@ -38,28 +43,38 @@ class JobWish:
     schedule: str
     payload: Mapping[str, Any]
     terms: JobTerms = NO_TERMS
+    queue: QueueName = DEFAULT_NAME
 
 
 @dataclass(frozen=True, slots=True)
 class JobDetail:
-    """A job with the run that began last."""
+    """A job with its queue, the run that began last, and what a list tells of it."""
 
     job: Job
+    queue: QueueName
     last_run: JobRun | None
+    summary: JobSummary
 
 
-class JobDesk:
-    """Creates, finds, repeats and cancels jobs."""
+class JobRequests:
+    """Creates, finds, repeats and cancels jobs: of all tenants, or of one, to whom the others' do not exist."""
 
     def __init__(
         self, tables: AllTables, locks: JobLocks, handlers: HandlerRegistry, buckets: int, hold_s: float
     ) -> None:
         self.tables = tables
         self._locks, self._handlers, self._buckets, self._hold_s = locks, handlers, buckets, hold_s
+        self._tenant = ""
+
+    def of_tenant(self, tenant: str) -> JobRequests:
+        """The same for one tenant; "": for all."""
+        requests = copy.copy(self)
+        requests._tenant = tenant
+        return requests
 
     def check(self, payload: Mapping[str, Any]) -> None:
-        """Refuse a payload that no handler takes."""
-        self._handlers.check(payload)
+        """Refuse a payload that no handler takes, or that does what is not allowed."""
+        self._handlers.admit(payload)
 
     async def create(self, wish: JobWish, seed: str, again: bool = False) -> Job:
         """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
@@ -74,42 +89,57 @@ class JobDesk:
 
     async def _create(self, wish: JobWish, seed: str, again: bool) -> Job:
         job_id, asked_at = UUID(seed), moment_of(seed)
+        # The seed was dated by the same clock, and one that is wrong refuses here.
+        self.tables.now()
         if again and (found := await self.tables.jobs.find(job_id)) is not None and found.status != JobStatus.PENDING:
             return found
-        key = JobKey(bucket_of(job_id, self._buckets), scheduled_time(wish.schedule, asked_at), job_id)
+        queue = await self.tables.queues.queue(wish.queue)
+        key = JobKey(queue.bucket(job_id, self._buckets), scheduled_time(wish.schedule, asked_at), job_id)
         job = Job(key, payload_text(wish.payload), JobStatus.PENDING, 0, micros(asked_at), wish.terms)
-        await self.tables.jobs.add(job)
-        await self.tables.pending.add(Pending(key.bucket_id, key.scheduled_time, job_id, job.payload, job.status_us))
+        await self.tables.add_waiting(job)
         return job
 
     async def find(self, job_id: UUID) -> JobDetail:
         job = await self._job(job_id)
-        return JobDetail(job, await self.tables.history.last(job_id))
+        queue = await self.tables.queues.of_bucket(job.key.bucket_id)
+        last_run, summary = await asyncio.gather(self.tables.history.last(job_id), self.tables.jobs.summary(job_id))
+        return JobDetail(job, queue.name, last_run, summary)
 
     async def run_again(self, job_id: UUID) -> Job:
         """Enqueue a job that has ended, from its first attempt on. `Conflict` while it waits or runs."""
+        return await while_held(self._run_again(job_id), self._hold_s)
+
+    async def _run_again(self, job_id: UUID) -> Job:
         _refuse_open(await self._job(job_id))
         async with self._locked(job_id) as job:
             _refuse_open(job)
             outcome = await self.tables.jobs.outcome(job_id)
             await self.tables.jobs.ask_cancel(job_id, None)
-            job = await enqueue(self.tables, replace(job, attempts=0), self.tables.now(), outcome.pending_time)
+            if job.losses.crash_tokens:
+                # It starts anew; whether it kills its worker is seen again.
+                await self.tables.jobs.write_losses(job_id, replace(job.losses, crash_tokens=frozenset()))
+            # It waits before it is no dead job any more, and is found by a worker after that. A request that is cut off
+            # between two of these is carried on by the reconciler.
+            job = await self.tables.jobs.write_status(job, JobStatus.PENDING, 0)
             await self.tables.dead.remove(job_id)
-            return job
+            return await enqueue(self.tables, job, self.tables.now(), outcome.pending_time)
 
     async def redrive(self, job_id: UUID) -> Job:
         """Let a dead job run again. One that only another program knew gets a row of its own."""
         dead = await self.tables.dead.find(job_id)
         if dead is None:
             raise NotFound(f"there is no dead job {job_id}")
-        if await self.tables.jobs.find(job_id) is None:
+        if self._tenant in ("", DEFAULT_TENANT) and await self.tables.jobs.find(job_id) is None:
             key = JobKey(bucket_of(job_id, self._buckets), scheduled_time("now", self.tables.now()), job_id)
             await self.tables.jobs.add(Job(key, dead.payload, JobStatus.DLQ, 0, micros(self.tables.now())))
         return await self.run_again(job_id)
 
     async def cancel(self, job_id: UUID) -> Job:
-        """A job that waits is cancelled at once, one that runs by its worker at the next renewal. `Conflict` if it has
-        ended."""
+        """A job that waits is cancelled at once, one that runs by its worker a second or two later. `Conflict` if it
+        has ended."""
+        return await while_held(self._cancel(job_id), self._hold_s)
+
+    async def _cancel(self, job_id: UUID) -> Job:
         job = await self._job(job_id)
         if job.ended:
             raise Conflict(f"job {job_id} is {job.status}")
@@ -123,7 +153,9 @@ class JobDesk:
             # A worker holds it, or takes it just now.
             pass
         if not job.ended:
-            await self.tables.jobs.ask_cancel(job_id, self.tables.now())
+            now = self.tables.now()
+            await self.tables.jobs.ask_cancel(job_id, now)
+            await self.tables.cancels.add(job_id, now)
         return job
 
     async def _cancel_waiting(self, job: Job) -> Job:
@@ -136,9 +168,12 @@ class JobDesk:
 
     async def _job(self, job_id: UUID) -> Job:
         job = await self.tables.jobs.find(job_id)
-        if job is None:
+        if job is None or not await self._is_shown(job):
             raise NotFound(f"there is no job {job_id}")
         return job
+
+    async def _is_shown(self, job: Job) -> bool:
+        return self._tenant in ("", (await self.tables.queues.of_bucket(job.key.bucket_id)).name.tenant)
 
     @asynccontextmanager
     async def _locked(self, job_id: UUID) -> AsyncIterator[Job]:
@@ -148,7 +183,7 @@ class JobDesk:
         if leased is None:
             raise Conflict(f"job {job_id} is held by a worker", "try again when it has ended")
         try:
-            yield await self._job(job_id)
+            yield (await self._job(job_id)).under(leased.lease.fence)
         finally:
             await self._locks.release(job_id, leased.lease.fence)
 
