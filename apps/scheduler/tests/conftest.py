@@ -15,6 +15,7 @@ from scheduler_world import BUCKETS, World, clean, open_world
 from headrace.tables import CassandraOptions, apply_schema
 from headrace.testing.fixtures import SharedServers
 from headrace.testing.rig.cassandra import CassandraServer
+from headrace.testing.rig.cassandra_cluster import CassandraCluster
 from headrace.testing.rig.postgres import PostgresServer
 from headrace_scheduler.frame import FRAME
 from headrace_scheduler.settings import SchedulerSettings
@@ -40,6 +41,22 @@ def scheduler_keyspace(cassandra_server: CassandraServer) -> Iterator[str]:
     with cassandra_server.keyspace() as url:
         asyncio.run(apply_schema(CassandraOptions.of(url), None, [schema_part()]))
         yield url
+
+
+@pytest.fixture(scope="session")
+def scheduler_cluster_keyspace(cassandra_cluster: CassandraCluster) -> Iterator[CassandraOptions]:
+    """The same on three nodes, where every table takes a second. Through their proxies."""
+    with cassandra_cluster.keyspace() as url:
+        options = CassandraOptions.of(cassandra_cluster.proxied(url))
+        asyncio.run(apply_schema(options, None, [schema_part()]))
+        yield options
+
+
+@pytest.fixture
+def cluster_options(whole_cluster: CassandraCluster, scheduler_cluster_keyspace: CassandraOptions) -> CassandraOptions:
+    """Three nodes that are all there, and empty tables on them."""
+    asyncio.run(clean(scheduler_cluster_keyspace))
+    return scheduler_cluster_keyspace
 
 
 @pytest.fixture

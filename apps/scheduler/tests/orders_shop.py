@@ -20,8 +20,8 @@ import headrace
 from headrace.http import Options, application
 from headrace.sources import SourceOptions, SourceWorker
 from headrace.tables import RequestKeys, UnitOfWork
-from headrace_scheduler.api.desk import JobDesk, JobWish
-from headrace_scheduler.api.routes import job_routes
+from headrace_scheduler.api.job_requests import JobRequests, JobWish
+from headrace_scheduler.api.routes import JobSurface, job_routes
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
 from headrace_scheduler.handlers.running_job import RunningJob
 from headrace_scheduler.orders.database import OrdersDatabase
@@ -34,6 +34,8 @@ from headrace_scheduler.orders.settings import OrdersSettings, load_orders
 from headrace_scheduler.orders.values import TOPIC, OrderJob, PlacedOrder, idempotency_key
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.tables.job_list import JobList
+from headrace_scheduler.tenants.open_jobs import OpenJobs
+from headrace_scheduler.tenants.tenant_limits import TenantRules
 
 PRICE = 25_000
 PAYMENTS = "SELECT order_id, idempotency_key, amount, fence FROM payments"
@@ -136,7 +138,7 @@ class Market:
     world: World
     shop: Shop
     registry: HandlerRegistry
-    desk: JobDesk
+    requests: JobRequests
     scheduler: SchedulerClient
 
     @asynccontextmanager
@@ -159,16 +161,17 @@ class Market:
     async def payment_job(self, order_id: str) -> UUID:
         """The job that pays an order, as the relay creates it."""
         payload = dict(job_of(OrderJob.PAYMENT, order_id).payload)
-        return (await self.desk.create(JobWish("now", payload), str(uuid_utils.uuid7()))).job_id
+        return (await self.requests.create(JobWish("now", payload), str(uuid_utils.uuid7()))).job_id
 
 
 @asynccontextmanager
 async def open_market(world: World, shop: Shop) -> AsyncIterator[Market]:
     registry = HandlerRegistry({**builtin_handlers(world.parts.settings), **shop.handlers()})
     buckets = world.parts.installation
-    desk = JobDesk(world.tables, world.parts.locks, registry, buckets.buckets, HOLD_S)
+    requests = JobRequests(world.tables, world.parts.locks, registry, buckets.buckets, HOLD_S)
     options = Options("scheduler", idempotency=world.parts.request_keys)
-    jobs = JobList(world.tables.jobs, buckets.polled)
-    app = application(options, [job_routes(desk, jobs, cron_of(world).operations)])
+    open_jobs = OpenJobs(world.tables, buckets.polled, TenantRules())
+    surface = JobSurface(requests, JobList(world.tables, buckets.polled), cron_of(world).operations, open_jobs)
+    app = application(options, [job_routes(surface)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
-        yield Market(world, shop, registry, desk, SchedulerClient(client))
+        yield Market(world, shop, registry, requests, SchedulerClient(client))

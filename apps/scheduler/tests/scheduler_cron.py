@@ -18,6 +18,7 @@ from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import NO_TERMS
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.cron_rows import CronRows
+from headrace_scheduler.tables.job_tables import Write
 
 LOOKS_MAX = 200
 
@@ -72,3 +73,7 @@ class CutTables:
             self.cut(values)
         found: list[Row] = await self.inner.rows(name, **values)
         return found
+
+    async def together(self, *writes: Write) -> None:
+        for name, values in writes:
+            await self.rows(name, **values)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,15 +19,21 @@ import structlog
 from scheduler_world import open_world
 
 from headrace.core.claims import Loss
+from headrace.services import rest
 from headrace.sources import ItemSettlement, ItemState
 from headrace.tables import Row
-from headrace_scheduler.api.desk import JobWish
+from headrace_scheduler.api.job_requests import JobWish
 from headrace_scheduler.cron.cron_firer import CronFirer
 from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.frame import FRAME
+from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
+from headrace_scheduler.jobs.values import ENDED
+from headrace_scheduler.reconciler.reconciler import JobReconciler
+from headrace_scheduler.reconciler.retention import Retention
+from headrace_scheduler.service import job_worker
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.cron_rows import CronRows
-from headrace_scheduler.tables.job_tables import JobTables
+from headrace_scheduler.tables.job_tables import JobTables, Write
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import JobSource
 
@@ -51,10 +57,16 @@ class Countdown:
 class MortalTables:
     inner: JobTables
     countdown: Countdown
+    backwards: bool = False
 
     async def rows(self, name: str, /, **values: object) -> list[Row]:
         self.countdown.step()
         return await self.inner.rows(name, **values)
+
+    async def together(self, *writes: Write) -> None:
+        """One after another: whoever dies may have written a part, and nobody says which."""
+        for name, values in writes[::-1] if self.backwards else writes:
+            await self.rows(name, **values)
 
 
 class MortalLeases:
@@ -76,10 +88,23 @@ def log_beside_answers() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
 
-def run(environment: dict[str, str], job_id: str, die_before: int, state: str, effects: str) -> None:
-    """The whole life of the process; it ends with 0 if it did not come to its statement."""
+def run(environment: dict[str, str], job_id: str, die_before: int, end: str, effects: str) -> None:
+    """The whole life of the process; it ends with 0 if it did not come to its statement. `end` is the state that the
+    run comes to, and may say `backwards`."""
     log_beside_answers()
-    asyncio.run(_run(environment, UUID(job_id), Countdown(die_before), ItemState(state), Path(effects)))
+    asyncio.run(_run(environment, UUID(job_id), Countdown(die_before), end, Path(effects)))
+
+
+def work(environment: dict[str, str]) -> None:
+    """A worker and a reconciler, until every job has ended or one of them has killed the process."""
+    log_beside_answers()
+    asyncio.run(_work(environment))
+
+
+def purge(environment: dict[str, str], die_before: int) -> None:
+    """Delete what ended a month ago, and die on the way."""
+    log_beside_answers()
+    asyncio.run(_purge(environment, Countdown(die_before)))
 
 
 def create(environment: dict[str, str], seed: str, die_before: int) -> None:
@@ -94,12 +119,11 @@ def fire(environment: dict[str, str], schedule_id: str, ahead_s: float, die_befo
     asyncio.run(_fire(environment, UUID(schedule_id), ahead_s, Countdown(die_before)))
 
 
-async def _run(
-    environment: dict[str, str], job_id: UUID, countdown: Countdown, state: ItemState, effects: Path
-) -> None:
+async def _run(environment: dict[str, str], job_id: UUID, countdown: Countdown, end: str, effects: Path) -> None:
+    state, backwards = ItemState(end.split()[0]), end.endswith(" backwards")
     async with open_world(FRAME.load(environment)) as world:
         candidate = next(each for each in await world.candidates() if each.key == str(job_id))
-        tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        tables = AllTables.on(MortalTables(world.recorded, countdown, backwards), world.clock)
         locks: Any = MortalLeases(world.parts.leases, countdown)
         source = JobSource(tables, JobLocks(locks), world.parts.installation.polled)
         item = await source.hold(candidate, f"mortal-{os.getpid()}", LOCK_S)
@@ -112,11 +136,32 @@ async def _run(
         assert await source.settle(item, settlement)
 
 
+async def _work(environment: dict[str, str]) -> None:
+    async with open_world(FRAME.load(environment)) as world:
+        worker = job_worker(world.parts, HandlerRegistry(builtin_handlers(world.parts.settings)))
+        running, reconciler = asyncio.ensure_future(worker.run()), JobReconciler(world.parts)
+
+        while not all(row.status in ENDED for row in await world.rows()):
+            await reconciler.look()
+            await rest(asyncio.Event(), 0.05)
+        worker.drain()
+        await running
+
+
+async def _purge(environment: dict[str, str], countdown: Countdown) -> None:
+    async with open_world(FRAME.load(environment)) as world:
+        tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        locks: Any = MortalLeases(world.parts.leases, countdown)
+        retention = Retention(replace(world.parts, tables=tables, leases=locks))
+        for _ in range(world.parts.installation.polled):
+            await retention.step()
+
+
 async def _create(environment: dict[str, str], seed: str, countdown: Countdown) -> None:
     async with open_world(FRAME.load(environment)) as world:
-        desk = world.desk
-        desk.tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
-        await desk.create(JobWish("now", {}), seed)
+        requests = world.requests
+        requests.tables = AllTables.on(MortalTables(world.recorded, countdown), world.clock)
+        await requests.create(JobWish("now", {}), seed)
 
 
 async def _fire(environment: dict[str, str], schedule_id: UUID, ahead_s: float, countdown: Countdown) -> None:

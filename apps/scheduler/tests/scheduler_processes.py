@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,65 +10,38 @@ from typing import Any
 import httpx
 from waiting import until
 
-READY_S_MAX = 60.0
+from headrace.testing import ServiceProcess
+from headrace_scheduler.frame import service_program
+
+ENDED_S_MAX = 60.0
+QUICK = {
+    "LOCK_TTL_MS": "1500",
+    "WORKER_BACKOFF_BASE_MS": "20",
+    "WORKER_POLL_INTERVAL_MS": "100",
+    "WORKER_COMMAND_ALLOW": "/bin/sh",
+}
+# To make a client takes longer than most requests, since it reads the certificates of all authorities.
+# A connection for each request: one that is kept may be closed just when it is used again.
+CLIENT = httpx.Client(timeout=30.0, verify=False, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
-class Process:
+class Process(ServiceProcess):
     """One service by its command, on any port."""
 
     def __init__(self, name: str, environment: Mapping[str, str], folder: Path) -> None:
-        self._log = (folder / f"{name}-{len(list(folder.glob('*.log')))}.log").open("wb")
-        command = [sys.executable, "-m", "headrace", "scheduler", name, "--port", "0"]
-        self.process = subprocess.Popen(
-            command, env=dict(environment), cwd=folder, stdout=subprocess.PIPE, stderr=self._log
-        )
-        self._lines: list[str] = []
-        self._reading = threading.Thread(target=self._read)
-        self._reading.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.append(line.decode().strip())
-
-    @property
-    def url(self) -> str:
-        def ready() -> str | None:
-            assert self.process.poll() is None, f"it ended with {self.process.returncode}: see {self._log.name}"
-            return next((line.rpartition(" ")[2] for line in self._lines if "ready at" in line), None)
-
-        return until(ready, f"{self.process.args!r} is ready", READY_S_MAX)
+        log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
+        super().__init__(service_program(name, environment), log, folder)
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=30.0)
+        return CLIENT.get(f"{self.url}{path}")
 
     def post(self, path: str, document: Any = None, **headers: str) -> httpx.Response:
-        return httpx.post(f"{self.url}{path}", json=document, headers=headers, timeout=30.0)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.end()
-
-    def stop(self) -> int:
-        self.process.terminate()
-        try:
-            return self.process.wait(30.0)
-        finally:
-            self.end()
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self._reading.join()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        self._log.close()
+        return CLIENT.post(f"{self.url}{path}", json=document, headers=headers)
 
 
 @contextmanager
 def services(environment: Mapping[str, str], folder: Path, *names: str) -> Iterator[list[Process]]:
-    """Started side by side; whatever still runs at the end is ended."""
+    """Started side by side; whatever still runs at the end is killed."""
     started = [Process(name, environment, folder) for name in names]
     try:
         for each in started:
@@ -79,4 +49,30 @@ def services(environment: Mapping[str, str], folder: Path, *names: str) -> Itera
         yield started
     finally:
         for each in started:
-            each.end()
+            each.kill()
+
+
+def job(payload: Mapping[str, Any], seconds: float = 60) -> dict[str, Any]:
+    return {"schedule": "now", "payload": payload, "max_duration_seconds": seconds}
+
+
+def made(api: Process, payload: Mapping[str, Any], seconds: float = 60) -> str:
+    """The id of a job that was accepted."""
+    answer = api.post("/jobs", job(payload, seconds))
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["job_id"])
+
+
+def ended(api: Process, job_id: str, status: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        document: dict[str, Any] = api.get(f"/jobs/{job_id}").json()
+        return document if document["status"] == status else None
+
+    return until(look, lambda: f"{status}: {api.get(f'/jobs/{job_id}').text}", ENDED_S_MAX)
+
+
+def held(api: Process, job_id: str, workers: Sequence[Process]) -> tuple[dict[str, Any], Process]:
+    """The run of a job that is under way, and the worker whose it is."""
+    run: dict[str, Any] = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
+    (holder,) = [each for each in workers if f":{each.pid}:" in run["worker_id"]]
+    return run, holder

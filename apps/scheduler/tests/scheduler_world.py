@@ -1,4 +1,4 @@
-"""A scheduler for tests: its parts, its source and its desk, with a clock that can be set."""
+"""A scheduler for tests: its parts, its source and its requests, with a clock that can be set."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from headrace.adapters.cassandra.session import CassandraSession
 from headrace.adapters.cassandra.statements import CqlStatement
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState
 from headrace.tables import CassandraOptions, Row
-from headrace_scheduler.api.desk import JobDesk, JobWish
+from headrace_scheduler.api.job_requests import JobRequests, JobWish
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
 from headrace_scheduler.jobs.schedule_words import whole_ms
-from headrace_scheduler.jobs.values import NO_TERMS, Job, JobTerms, Pending
+from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobTerms, Pending
 from headrace_scheduler.parts import SchedulerParts, open_parts
 from headrace_scheduler.settings import SchedulerSettings
 from headrace_scheduler.tables.all_tables import AllTables
-from headrace_scheduler.tables.job_tables import JobTables, micros
+from headrace_scheduler.tables.job_rows import ScannedJob
+from headrace_scheduler.tables.job_tables import JobTables, Write, micros
+from headrace_scheduler.tables.pending_rows import LONG_AGO
 from headrace_scheduler.work.job_source import JobSource
 
 BUCKETS = "4"
 HOLD_S = 5.0
+STRAYS = (-7, 99, 1_999_999)
+"""Buckets that nobody of ours writes to."""
 _JOB = ("bucket_id", "scheduled_time", "job_id")
 KEYS = {
     "jobs_sharded": _JOB,
@@ -52,7 +56,8 @@ class HandClock:
 
 @dataclass
 class RecordedTables:
-    """The statements that pass, by name; one whose name is in `broken` fails once, and one in `gates` waits there."""
+    """The statements that pass, by name; one whose name is in `broken` fails once, and one in `gates` waits there. Of
+    writes that go together the others are applied by then: a part may be."""
 
     inner: JobTables
     names: list[str] = field(default_factory=list)
@@ -60,12 +65,24 @@ class RecordedTables:
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def rows(self, name: str, /, **values: object) -> list[Row]:
+        await self._pass(name)
+        return await self.inner.rows(name, **values)
+
+    async def together(self, *writes: Write) -> None:
+        at_once = [write for write in writes if write[0] not in self.broken | self.gates]
+        self.names += [name for name, _ in at_once]
+        if at_once:
+            await self.inner.together(*at_once)
+        for name, values in writes:
+            if name in self.broken | self.gates:
+                await self.rows(name, **values)
+
+    async def _pass(self, name: str) -> None:
         self.names.append(name)
         if name in self.broken:
             raise self.broken.pop(name)
         if name in self.gates:
             await self.gates[name].wait()
-        return await self.inner.rows(name, **values)
 
     def written(self) -> list[str]:
         """Statements that change something, since the last call."""
@@ -76,19 +93,19 @@ class RecordedTables:
 
 @dataclass
 class World:
-    """`source` is one worker's, `desk` what clients ask."""
+    """`source` is one worker's, `requests` what clients ask."""
 
     parts: SchedulerParts
     clock: HandClock
     recorded: RecordedTables
     tables: AllTables
     source: JobSource
-    desk: JobDesk
+    requests: JobRequests
 
     async def create(
         self, payload: dict[str, Any] | None = None, schedule: str = "now", terms: JobTerms = NO_TERMS
     ) -> Job:
-        return await self.desk.create(JobWish(schedule, payload or {}, terms), str(uuid_utils.uuid7()))
+        return await self.requests.create(JobWish(schedule, payload or {}, terms), str(uuid_utils.uuid7()))
 
     async def insert_foreign(
         self, bucket_id: int, at: datetime, payload: str = "{}", written: datetime | None = None
@@ -112,6 +129,13 @@ class World:
     def settlement(self, state: ItemState = ItemState.DONE, **more: Any) -> ItemSettlement:
         return ItemSettlement(state, more.pop("attempts", 0), self.clock().timestamp(), **more)
 
+    async def rows(self) -> list[ScannedJob]:
+        """Every job that is due within the hour."""
+        until = self.clock() + timedelta(hours=1)
+        first = [JobKey(bucket, LONG_AGO, UUID(int=0)) for bucket in range(self.parts.installation.polled)]
+        pages = [await self.tables.jobs.scan(key.bucket_id, key, until, 500) for key in first]
+        return [row for page in pages for row in page]
+
     async def status(self, job_id: UUID) -> str:
         job = await self.tables.jobs.find(job_id)
         return job.status if job is not None else "unknown"
@@ -126,7 +150,7 @@ async def open_world(settings: SchedulerSettings) -> AsyncIterator[World]:
         handlers = HandlerRegistry(builtin_handlers(settings))
         buckets = parts.installation.buckets
         source = JobSource(tables, parts.locks, parts.installation.polled)
-        yield World(parts, clock, recorded, tables, source, JobDesk(tables, parts.locks, handlers, buckets, HOLD_S))
+        yield World(parts, clock, recorded, tables, source, JobRequests(tables, parts.locks, handlers, buckets, HOLD_S))
 
 
 async def clean(options: CassandraOptions) -> None:
@@ -143,7 +167,7 @@ async def clean(options: CassandraOptions) -> None:
             await session.prepare({one.name: one})
             for row in (await session.run(found)).rows:
                 await session.run(one.name, dict(zip(key, row, strict=True)))
-        for bucket in range(int(BUCKETS) + 4):
+        for bucket in (*range(int(BUCKETS) + 4), *STRAYS):
             await session.define(f"DELETE FROM jobs_overdue WHERE bucket_id = {bucket}")
         for name in ("buckets", "buckets_polled"):
             await session.define(f"DELETE FROM scheduler_settings WHERE name = '{name}' IF EXISTS")

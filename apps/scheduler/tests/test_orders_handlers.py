@@ -10,10 +10,11 @@ import pytest
 from orders_shop import PAYMENTS, PRICE, SHIPMENTS, Gate, Shop, UnfencedSink, job_of
 
 from headrace import Dead
+from headrace.adapters.postgres.tables import ANSWER_S_MAX
 from headrace.errors import ClaimLost, Conflict, InvalidPayload
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.orders.order_handlers import PaymentLimit
-from headrace_scheduler.orders.values import OrderJob
+from headrace_scheduler.orders.values import JOB_SECONDS_MAX, OrderJob
 
 REFUNDS = "SELECT order_id, idempotency_key, amount, fence FROM refunds"
 
@@ -193,3 +194,8 @@ async def test_every_effect_is_fenced(sqlite_shop: Shop) -> None:
             async with sqlite_shop.sink.unit(job_of(kind, order.order_id, 4)) as tx:
                 tx.run("order_fail", order_id=order.order_id, failure="late", expect=1)
     assert sqlite_shop.rows("SELECT * FROM orders") == before
+
+
+def test_a_database_that_does_not_answer_is_an_outage_before_it_is_a_failed_payment() -> None:
+    """A run that took too long spends an attempt; five of them would leave an order unpaid for good."""
+    assert JOB_SECONDS_MAX >= 2 * ANSWER_S_MAX

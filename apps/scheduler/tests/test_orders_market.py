@@ -21,6 +21,7 @@ from orders_shop import PAYMENTS, PRICE, SHIPMENTS, Gate, Market, no_report
 from waiting import eventually
 
 from headrace.errors import HeadraceError
+from headrace.testing.rig.children import FROZEN, state_of
 from headrace_scheduler.handlers.registry import payload_of
 from headrace_scheduler.handlers.running_job import RunningJob
 from headrace_scheduler.orders.scheduler_client import SchedulerClient
@@ -43,7 +44,7 @@ def child(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 def frozen(process: subprocess.Popen[str]) -> bool:
     assert process.poll() is None, "the child has ended"
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return state_of(process.pid) == FROZEN
 
 
 class Away(httpx.AsyncBaseTransport):

@@ -5,21 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from scheduler_cron import cron_of
-from scheduler_world import World
+from scheduler_world import BUCKETS, HOLD_S, World
 
+from headrace.errors import Conflict
 from headrace.http import Options, application
-from headrace_scheduler.api.desk import JobWish
-from headrace_scheduler.api.routes import dead_routes, job_routes
+from headrace.ports import Leased, Loss
+from headrace.sources import ItemState
+from headrace_scheduler.api.job_requests import JobRequests, JobWish
+from headrace_scheduler.api.routes import JobSurface, dead_routes, job_routes, told_routes
 from headrace_scheduler.cron.routes import cron_routes
+from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.values import DeadJob, JobStatus
 from headrace_scheduler.tables.job_list import JobList
+from headrace_scheduler.tenants.open_jobs import OpenJobs
+from headrace_scheduler.work.job_locks import JobLocks
 
+DEFAULT = {"tenant": "default", "priority": "normal"}
 JOB = {"schedule": "now", "payload": {}, "max_duration_seconds": 60}
 
 
@@ -27,8 +35,11 @@ JOB = {"schedule": "now", "payload": {}, "max_duration_seconds": 60}
 async def client_of(world: World) -> AsyncIterator[httpx.AsyncClient]:
     options = Options("scheduler", idempotency=world.parts.request_keys)
     cron = cron_of(world).operations
-    jobs = job_routes(world.desk, JobList(world.tables.jobs, 4), cron)
-    app = application(options, [jobs, dead_routes(world.desk), cron_routes(cron)])
+    rules = world.parts.settings.tenants
+    surface = JobSurface(world.requests, JobList(world.tables, 4), cron, OpenJobs(world.tables, 4, rules))
+    jobs = job_routes(surface)
+    routes = [jobs, told_routes(surface), dead_routes(world.requests), cron_routes(cron)]
+    app = application(options, routes)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         yield client
 
@@ -64,7 +75,8 @@ async def test_a_job_is_created_run_shown_and_run_again(world: World, client: ht
     where = made.headers["location"]
     assert where == f"/jobs/{document['job_id']}"
     shown = (await client.get(where)).json()
-    assert shown == {**document, "attempts": 0, "payload": {}, "last_run": None}
+    told = {"type": None, "due_at": document["scheduled_time"], "waits_for": "worker", "last_error": None}
+    assert shown == {**document, "attempts": 0, "payload": {}, "last_run": None, **DEFAULT, **told}
     assert (await client.post(f"{where}/run")).status_code == 409
     await run(world, document["job_id"])
     shown = (await client.get(where)).json()
@@ -115,6 +127,59 @@ async def test_a_dead_job_that_only_another_program_knew_runs_again(world: World
     assert (await client.post(f"/dlq/{job_id}/redrive")).status_code == 202
     await run(world, str(job_id))
     assert (await client.get(f"/jobs/{job_id}")).json()["status"] == "completed"
+
+
+async def test_a_job_that_waits_for_its_retry_shows_how_it_failed(world: World, client: httpx.AsyncClient) -> None:
+    made = (await client.post("/jobs", json={**JOB, "payload": {"type": "sleep", "seconds": 0}})).json()
+    item = await world.hold(UUID(made["job_id"]))
+    assert item is not None
+    failure = Loss(0, "RunFailed", error="RunFailed: no luck " + "x" * 1_000 + "\n  file.py:1 in run")
+    again = world.settlement(ItemState.AGAIN, attempts=1, failure=failure, delay_s=60.0)
+    assert await world.source.settle(item, again)
+    shown = (await client.get(f"/jobs/{made['job_id']}")).json()
+    assert (shown["status"], shown["attempts"], shown["last_run"]["status"]) == ("pending", 1, "failed")
+    assert shown["last_error"] == ("RunFailed: no luck " + "x" * 1_000)[:300]
+    assert shown["due_at"] > shown["scheduled_time"]
+    assert shown["waits_for"] == "retry"
+    (row,) = (await client.get("/jobs")).json()["jobs"]
+    assert row == {name: value for name, value in shown.items() if name not in ("payload", "last_run")}
+    world.clock.move(minutes=2)
+    await run(world, made["job_id"])
+    shown = (await client.get(f"/jobs/{made['job_id']}")).json()
+    assert (shown["status"], shown["due_at"], shown["type"]) == ("completed", None, "sleep")
+    assert shown["last_error"].startswith("RunFailed"), "it did fail once"
+
+
+async def test_the_error_of_a_dead_job_is_named_by_its_rule(world: World, client: httpx.AsyncClient) -> None:
+    made = (await client.post("/jobs", json=JOB)).json()
+    item = await world.hold(UUID(made["job_id"]))
+    assert item is not None
+    dead = world.settlement(ItemState.DEAD, attempts=1, failure=Loss(0, "/bin/rm is not allowed", "not_allowed"))
+    assert await world.source.settle(item, dead)
+    shown = (await client.get(f"/jobs/{made['job_id']}")).json()
+    assert (shown["status"], shown["last_error"]) == ("dlq", "not_allowed: /bin/rm is not allowed")
+
+
+async def test_a_run_that_goes_well_has_no_statement_more_for_the_errors_of_others(embedded: World) -> None:
+    job = await embedded.create()
+    item = await embedded.hold(job.job_id)
+    assert item is not None
+    assert await embedded.source.settle(item, embedded.settlement())
+    assert not {"job_error", "job_summary"} & set(embedded.recorded.names)
+
+
+async def test_a_list_says_what_kind_of_jobs_these_are(world: World, client: httpx.AsyncClient) -> None:
+    await client.post("/jobs", json={**JOB, "schedule": "+PT1H", "payload": {"type": "sleep", "seconds": 0}})
+    await world.insert_foreign(3, world.clock() - timedelta(minutes=1), '{"type": "sleep"}')
+    await world.insert_foreign(2, world.clock() - timedelta(minutes=2), "no JSON")
+    ours, seen, unseen = (await client.get("/jobs")).json()["jobs"]
+    assert (ours["type"], ours["status"], ours["due_at"]) == ("sleep", "pending", ours["scheduled_time"])
+    # Another program's rows tell nothing more until a worker has seen them.
+    assert [(row["type"], row["due_at"]) for row in (seen, unseen)] == [(None, None)] * 2
+    for row in (seen, unseen):
+        await run(world, row["job_id"])
+    found = (await client.get("/jobs", params={"status": "completed"})).json()["jobs"]
+    assert [row["type"] for row in found] == ["sleep", None]
 
 
 async def test_a_job_that_waits_is_cancelled_at_once(world: World, client: httpx.AsyncClient) -> None:
@@ -180,7 +245,7 @@ async def test_a_crash_between_the_tables_and_the_answer_makes_no_second_job(
     """The repeat has the same seed: it finds the job that has run meanwhile, and leaves it."""
     job = await embedded.create()
     await run(embedded, str(job.job_id))
-    found = await embedded.desk.create(JobWish("now", {}), str(job.job_id), again=True)
+    found = await embedded.requests.create(JobWish("now", {}), str(job.job_id), again=True)
     assert found.status == JobStatus.COMPLETED
     assert await embedded.candidates() == []
 
@@ -192,3 +257,34 @@ async def test_of_two_who_want_a_job_to_run_again_one_is_refused(world: World, c
     assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
     world.clock.move(seconds=1)
     assert len(await world.candidates()) == 1
+
+
+async def test_of_two_that_run_a_job_again_at_once_one_is_refused(embedded: World) -> None:
+    """Both have seen that it has ended; the second to have the lock sees that it waits."""
+    world = embedded
+    job = await world.create()
+    await run(world, str(job.job_id))
+
+    class Slow(JobLocks):
+        async def take(self, job_id: UUID, holder: str, hold_s: float) -> Leased | None:
+            await world.requests.run_again(job_id)
+            return await super().take(job_id, holder, hold_s)
+
+    late = JobRequests(world.tables, Slow(world.parts.leases), HandlerRegistry({}), int(BUCKETS), HOLD_S)
+    with pytest.raises(Conflict):
+        await late.run_again(job.job_id)
+    assert len(await world.candidates()) == 1
+
+
+async def test_a_cancelled_job_that_is_run_again_is_not_cancelled_again(embedded: World) -> None:
+    world = embedded
+    job = await world.create()
+    item = await world.hold(job.job_id)
+    assert item is not None
+    await world.requests.cancel(job.job_id)
+    assert not await world.source.renew(item, HOLD_S)
+    assert await world.status(job.job_id) == "cancelled"
+    await world.requests.run_again(job.job_id)
+    again = await world.hold(job.job_id)
+    assert again is not None
+    assert await world.source.renew(again, HOLD_S)

@@ -2,56 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
-from headrace.testing.rig.catalogue import TOOLS
+from headrace.testing.contracts.compose import ComposeContract, Document
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "apps" / "scheduler" / "infra"
-Document = dict[str, Any]
 SERVICES = {"cassandra1", "cassandra2", "cassandra3", "worker", "prometheus", "grafana", "postgres", "orders", "schema"}
-ONCE = {"schema"}
 OURS = ("schema", "worker", "orders")
 
 
-@pytest.fixture(scope="module")
-def schema() -> Document:
-    found: Document = json.loads(TOOLS["compose-schema"].path().read_text("utf-8"))
-    return found
+class TestContainers(ComposeContract):
+    file = FOLDER / "compose.yaml"
+    once = frozenset({"schema"})
 
 
 @pytest.fixture(scope="module")
 def compose() -> Document:
-    found: Document = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))
+    found: Document = yaml.safe_load(TestContainers.file.read_text("utf-8"))
     return found
 
 
-def test_the_compose_file_fits_the_schema(schema: Document, compose: Document) -> None:
-    jsonschema.Draft202012Validator(schema).validate(compose)
-
-
-@pytest.mark.parametrize(
-    ("service", "key", "value"), [("worker", "imgae", "x"), ("cassandra2", "depends_on", {"cassandra1": "healthy"})]
-)
-def test_the_schema_finds_a_slip(schema: Document, compose: Document, service: str, key: str, value: object) -> None:
-    slipped = copy.deepcopy(compose)
-    slipped["services"][service][key] = value
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema).validate(slipped)
-
-
-def test_every_container_is_there_pinned_and_tells_its_health(compose: Document) -> None:
-    services = compose["services"]
-    assert set(services) == SERVICES
-    assert {name for name, service in services.items() if "healthcheck" not in service} == ONCE
-    assert [each for each in services.values() if ":" not in each["image"] or "latest" in each["image"]] == []
+def test_every_container_is_there(compose: Document) -> None:
+    assert set(compose["services"]) == SERVICES
 
 
 def test_containers_wait_for_what_they_need(compose: Document) -> None:
@@ -63,18 +41,12 @@ def test_containers_wait_for_what_they_need(compose: Document) -> None:
     assert services["worker"]["depends_on"]["schema"]["condition"] == "service_completed_successfully"
 
 
-def test_containers_are_reached_from_this_machine_only(compose: Document) -> None:
+def test_containers_are_reached_at_their_ports(compose: Document) -> None:
     published = [port for service in compose["services"].values() for port in service.get("ports", ())]
-    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
     assert {port.split(":")[1] for port in published} >= {"8080", "8095", "9042"}
 
 
-def test_what_containers_mount_and_build_is_there(compose: Document) -> None:
-    mounts = [mount.split(":")[0] for service in compose["services"].values() for mount in service.get("volumes", [])]
-    files = [mount for mount in mounts if mount.startswith(".")]
-    assert {mount for mount in mounts if mount not in files} == set(compose["volumes"])
-    for name in files:
-        assert yaml.safe_load((FOLDER / name).read_text("utf-8"))
+def test_rules_are_mounted_and_the_image_can_be_built(compose: Document) -> None:
     rules = yaml.safe_load((FOLDER / "prometheus/compose.yaml").read_text("utf-8"))["rule_files"]
     targets = {mount.split(":")[1] for service in compose["services"].values() for mount in service.get("volumes", [])}
     assert set(rules) <= targets

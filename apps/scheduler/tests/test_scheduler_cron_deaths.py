@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -82,7 +81,7 @@ async def test_workers_that_fire_side_by_side_and_are_killed_fire_each_moment_on
     def watch() -> dict[str, list[str]]:
         with services({**environment, **QUICK}, tmp_path, "api", "worker", "worker", "reconciler") as (api, *rest):
             until(lambda: runs_of(api, schedule_id), "something has fired", 30.0)
-            os.kill(rest[0].process.pid, signal.SIGKILL)
+            rest[0].kill()
 
             def all_ran() -> dict[str, list[str]] | None:
                 found = runs_of(api, schedule_id)

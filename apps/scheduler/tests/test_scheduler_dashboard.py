@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scheduler_processes import Process, services
-from test_scheduler_services import QUICK, ended, made
+from scheduler_processes import QUICK, Process, ended, made, services
 from waiting import until
 
 from headrace.errors import OperatorError

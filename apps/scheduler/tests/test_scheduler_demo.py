@@ -48,6 +48,10 @@ def test_every_sale_is_paid_once_through_a_kill_and_a_freeze(headrace_command: A
     assert receipt["amount_sold"] == receipt["amount_paid"]
     assert (receipt["killed"], receipt["frozen"], receipt["late_payments_refused"]) == (1, 1, 1)
     assert receipt["takeovers"] >= 2
+    # What it leaves is a directory like any other: the commands work there without further settings.
+    purge = ("scheduler", "purge", "--before", "2026-01-31T00:00:00Z", "--dry-run")
+    purged = headrace_command(*purge, SCHEDULER_HOME=str(place))
+    assert purged.returncode == 0, purged.stderr
     again = headrace_command("scheduler", "demo", "--headless", "--to", str(place))
     assert (again.returncode, "is not empty" in again.stderr) == (4, True)
     with Browser(chromium_path(), tmp_path / "profile", Path(receipt["page"]).as_uri()) as browser:

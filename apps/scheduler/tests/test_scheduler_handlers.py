@@ -6,21 +6,23 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from waiting import eventually
+from waiting import eventually, turn, until
 
 from headrace import Dead
 from headrace.errors import InvalidPayload
+from headrace.testing.rig.children import started_at
 from headrace_scheduler.handlers.allow_lists import command_allowed, url_allowed
 from headrace_scheduler.handlers.command import Command
 from headrace_scheduler.handlers.http_call import HttpCall
 from headrace_scheduler.handlers.python_call import PythonCall
-from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers, payload_of
+from headrace_scheduler.handlers.registry import RESULT_BYTES_MAX, HandlerRegistry, builtin_handlers, payload_of
 from headrace_scheduler.handlers.running_job import RunFailed, RunningJob
 from headrace_scheduler.settings import SchedulerSettings
 
@@ -204,14 +206,32 @@ async def test_a_cancelled_command_is_killed_with_what_it_has_started(tmp_path: 
     await eventually(note.exists, "it runs")
     running.cancel()
     await asyncio.wait([running])
-    await eventually(lambda: not _alive(int(note.read_text())), "its child is gone")
+    await eventually(lambda: started_at(int(note.read_text())) is None, "its child is gone")
 
 
-def _alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
+@pytest.mark.parametrize("turns", [3, 4])
+async def test_a_command_cancelled_while_it_starts_leaves_nothing_behind(turns: int, tmp_path: Path) -> None:
+    """Its process runs before asyncio says so, and may have started others by then."""
+    note = tmp_path / "pid"
+    line = ["/bin/sh", "-c", f"sleep 60 & echo $! > {note}.tmp && mv {note}.tmp {note}; wait"]
+    running = asyncio.ensure_future(Command(("/bin/sh",), os.environ).run(job(type="command", argv=line)))
+    for _ in range(turns):
+        await turn()
+    # The loop stands still meanwhile, so the cancellation finds it in the middle of its start.
+    until(note.exists, "it runs")
+    running.cancel()
+    await asyncio.wait([running])
+    await eventually(lambda: started_at(int(note.read_text())) is None, "its child is gone")
+
+
+async def test_what_a_command_leaves_behind_is_killed_when_it_has_ended(tmp_path: Path) -> None:
+    """Also if it holds the output open: the job ends when its command does."""
+    note = tmp_path / "pid"
+    line = ["/bin/sh", "-c", f"sleep 60 & echo $! > {note}; echo done"]
+    async with asyncio.timeout(30):
+        result: Any = await Command(("/bin/sh",), os.environ).run(job(type="command", argv=line))
+    assert result == {"exit_code": 0, "output": "done\n"}
+    await eventually(lambda: started_at(int(note.read_text())) is None, "what it left behind is gone")
 
 
 async def test_a_function_that_nobody_has_is_dead_at_once() -> None:
@@ -219,14 +239,90 @@ async def test_a_function_that_nobody_has_is_dead_at_once() -> None:
         await PythonCall().run(job(type="python", name="nobody"))
 
 
-async def test_functions_of_packages_are_called_with_the_job(tmp_path: Path, own_modules: None) -> None:
-    info = tmp_path / "shop-1.0.dist-info"
+def install(folder: Path, **functions: str) -> None:
+    """A package with entry points of these names; each value is the source of a function of that name."""
+    info = folder / "shop-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[headrace.scheduler.handlers]\nslow = shop:slow\nplain = shop:plain\n")
-    (tmp_path / "shop.py").write_text(
-        "async def slow(job, n):\n    return [job.fencing_token, n]\n\n\ndef plain(job):\n    return job.job_id\n"
+    lines = "".join(f"{name} = shop:{name}\n" for name in functions)
+    (info / "entry_points.txt").write_text(f"[headrace.scheduler.handlers]\n{lines}")
+    (folder / "shop.py").write_text("import threading\n\n\n" + "\n\n".join(functions.values()))
+    sys.path.insert(0, str(folder))
+
+
+async def test_functions_of_packages_are_called_with_the_job(tmp_path: Path, own_modules: None) -> None:
+    install(
+        tmp_path,
+        slow="async def slow(job, n):\n    return [job.fencing_token, n]\n",
+        plain="def plain(job):\n    return job.job_id\n",
+        wrapped="def wrapped(job):\n    return slow(job, 3)\n",
     )
-    sys.path.insert(0, str(tmp_path))
     assert await PythonCall().run(job(type="python", name="slow", arguments={"n": 2})) == [7, 2]
     assert await PythonCall().run(job(type="python", name="plain")) == JOB
+    assert await PythonCall().run(job(type="python", name="wrapped")) == [7, 3], "and not a coroutine that never ran"
+
+
+@pytest.mark.parametrize("word", ["def", "async def"])
+async def test_a_generator_has_not_run(word: str, tmp_path: Path, own_modules: None) -> None:
+    install(tmp_path, steps=f"{word} steps(job):\n    yield 1\n")
+    with pytest.raises(Dead, match="nothing of it has run"):
+        await PythonCall().run(job(type="python", name="steps"))
+
+
+async def test_no_plain_function_waits_for_the_thread_of_another(tmp_path: Path, own_modules: None) -> None:
+    """More than asyncio's own pool has: whoever waited there would time out without having run."""
+    count = 40
+    install(tmp_path, meet=f"ALL = threading.Barrier({count})\n\n\ndef meet(job):\n    return ALL.wait(60)\n")
+    handler = PythonCall()
+    met = await asyncio.gather(*(handler.run(job(type="python", name="meet")) for _ in range(count)))
+    assert set(met) == set(range(count))
+
+
+async def test_a_plain_function_keeps_its_place_until_it_ends(tmp_path: Path, own_modules: None) -> None:
+    install(
+        tmp_path,
+        wait="BEGUN, GO = threading.Event(), threading.Event()\n\n\ndef wait(job):\n    BEGUN.set()\n    GO.wait(60)\n",
+    )
+    running = asyncio.ensure_future(PythonCall().run(job(type="python", name="wait")))
+    await eventually(lambda: "shop" in sys.modules and sys.modules["shop"].BEGUN.is_set(), "it runs")
+    running.cancel()
+    await turn()
+    await turn()
+    assert not running.done(), "a worker that cancelled it sees that it goes on"
+    sys.modules["shop"].GO.set()
+    await asyncio.wait([running])
+    assert running.cancelled()
+
+
+class Returns:
+    """A handler with this result."""
+
+    def __init__(self, result: object) -> None:
+        self._result = result
+
+    def check(self, payload: Mapping[str, Any]) -> None: ...
+
+    async def run(self, running: RunningJob) -> object:
+        return self._result
+
+
+CIRCLE: list[object] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    "result", [{(1, 2): 3}, CIRCLE, "\udcff", "x" * (RESULT_BYTES_MAX + 1)], ids=["keys", "circle", "surrogate", "size"]
+)
+async def test_a_result_that_cannot_be_kept_ends_its_job(result: object) -> None:
+    """Its settlement would fail every time, and the job would run for ever."""
+    context: Any = SimpleNamespace(key=JOB, fence=1, attempt=1, report=nobody)
+    with pytest.raises(Dead, match="result"):
+        await HandlerRegistry({"": Returns(result)})(None, context)
+
+
+@pytest.mark.parametrize("url", ["http://user:hunter2@h/a?api_key=k1", "http://h/a?user:hunter2@k1"])
+async def test_an_error_shows_neither_who_calls_nor_with_which_parameters(url: str) -> None:
+    with pytest.raises(Dead) as caught:
+        await HttpCall(()).run(job(url=url))
+    assert caught.value.rule == "not_allowed"
+    assert str(caught.value).startswith("http://h/a is not allowed")

@@ -16,9 +16,12 @@ from uuid import uuid4
 
 import pytest
 from scheduler_world import World
-from waiting import until
+from waiting import eventually, turn, until
 
+from headrace.services import LockClient
+from headrace.testing.rig.children import family, started_at
 from headrace_scheduler.frame import FRAME
+from headrace_scheduler.locks.guarded_command import GuardedCommand, run_guarded
 from headrace_scheduler.parts import open_tables
 from headrace_scheduler.tables.audit_events import AuditEvents
 
@@ -42,11 +45,13 @@ def test_a_lock_is_acquired_refused_renewed_and_released(locks: Locks) -> None:
     assert (code, set(first), first["acquired"]) == (0, {"acquired", "token", "expire_at", "epoch"}, True)
     assert datetime.fromisoformat(first["expire_at"]) > datetime.now(UTC)
     code, refused = locks("acquire", name, "--holder", "b", "--ttl-ms", "5000")
-    assert (code, refused["acquired"], refused["token"]) == (4, False, first["token"])
+    assert (code, set(refused), refused["acquired"], refused["token"]) == (4, set(first), False, None)
+    assert datetime.fromisoformat(refused["expire_at"]) > datetime.now(UTC)
     own = ("--holder", "a", "--token", str(first["token"]))
     code, renewed = locks("renew", name, *own, "--ttl-ms", "20000")
     assert (code, renewed["renewed"], renewed["holder"]) == (0, True, "a")
-    assert locks("renew", name, "--holder", "b", "--token", str(first["token"]), "--ttl-ms", "9000")[0] == 4
+    code, other = locks("renew", name, "--holder", "b", "--token", str(first["token"]), "--ttl-ms", "9000")
+    assert (code, other["renewed"], other["holder"], other["token"]) == (4, False, "a", None)
     code, shown = locks("show", name)
     assert (code, shown["resource"], shown["token"], shown["expired"]) == (0, name, first["token"], False)
     assert name in [each["resource"] for each in locks("list")[1]["locks"]]
@@ -55,6 +60,17 @@ def test_a_lock_is_acquired_refused_renewed_and_released(locks: Locks) -> None:
     code, second = locks("acquire", name, "--holder", "b", "--ttl-ms", "5000")
     assert (code, second["token"] > first["token"]) == (0, True)
     assert locks("release", name, *own)[0] == 4
+
+
+def test_people_who_are_refused_a_lock_are_told_who_has_it(
+    headrace_command: Any, embedded_environment: dict[str, str]
+) -> None:
+    asked = ("scheduler", "locks", "acquire", "shop", "--ttl-ms", "20000", "--holder")
+    first = headrace_command(*asked, "a", **embedded_environment)
+    assert (first.returncode, "token=" in first.stdout) == (0, True)
+    done = headrace_command(*asked, "b", **embedded_environment)
+    assert (done.returncode, "token" in done.stdout) == (4, False)
+    assert done.stdout.startswith("acquired=False  holder=a  expire_at=")
 
 
 def test_a_forced_release_is_audited(locks: Locks, headrace_command: Any, environment: dict[str, str]) -> None:
@@ -67,8 +83,8 @@ def test_a_forced_release_is_audited(locks: Locks, headrace_command: Any, enviro
         async with open_tables(FRAME.load(environment)) as opened:
             return await AuditEvents(opened.tables).of_day(datetime.now(UTC).date().isoformat())
 
-    (event,) = [row for row in asyncio.run(audited()) if row[3] == name]
-    assert (event[2], event[4].startswith("holder=a token=")) == ("lock.force_release", True)
+    (event,) = [each for each in asyncio.run(audited()) if each.subject == name]
+    assert (event.action, event.detail.startswith("holder=a token=")) == ("lock.force_release", True)
 
 
 async def test_a_release_without_its_token_is_refused(
@@ -85,12 +101,9 @@ def line(*words: str) -> list[str]:
 def test_a_command_runs_while_its_lock_is_held_and_longer_than_its_time(
     environment: dict[str, str], locks: Locks, tmp_path: Path
 ) -> None:
-    name, script = (
-        f"job:{uuid4()}",
-        "import os, time; time.sleep(1.6); print(os.environ['FENCING_TOKEN'], os.environ['JOB_ID'])",
-    )
+    name, script = f"job:{uuid4()}", "sleep 1.6; echo $FENCING_TOKEN $JOB_ID"
     variables = {**environment, "LOCK_TTL_MS": "1000"}
-    command = line(name, "--", sys.executable, "-c", script)
+    command = line(name, "--", "/bin/sh", "-c", script)
     done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     token, job_id = done.stdout.split()
@@ -102,7 +115,7 @@ def test_a_command_whose_lock_is_lost_is_killed_within_it(
     environment: dict[str, str], locks: Locks, tmp_path: Path
 ) -> None:
     name, note = f"shop:{uuid4()}", tmp_path / "pid"
-    script = f"import os, time, pathlib; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    script = f"import os, pathlib, signal; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); signal.pause()"
     variables = {**environment, "LOCK_TTL_MS": "1500"}
     with subprocess.Popen(
         line(name, "--", sys.executable, "-c", script), env=variables, cwd=tmp_path, stderr=subprocess.PIPE
@@ -112,6 +125,24 @@ def test_a_command_whose_lock_is_lost_is_killed_within_it(
         assert running.wait(10) == 4
         with pytest.raises(ProcessLookupError):
             os.kill(child, signal.SIG_DFL)
+
+
+async def test_a_command_cancelled_while_it_starts_leaves_nothing_behind(embedded: World, tmp_path: Path) -> None:
+    """Its process runs before asyncio says so, and may have started others by then."""
+    note, client = tmp_path / "pid", LockClient(embedded.parts.leases)
+    script = f"sleep 60 & echo $! > {note}.tmp && mv {note}.tmp {note}; wait"
+    lock = await client.acquire("shop", "a", 30.0, 5.0)
+    command = GuardedCommand("shop", "a", 30.0, ["/bin/sh", "-c", script], os.environ)
+    before = family(os.getpid())
+    running = asyncio.ensure_future(run_guarded(client, command, lock.token))
+    while family(os.getpid()) == before:
+        await turn()
+    # The loop stands still meanwhile, so the cancellation finds it in the middle of its start.
+    until(note.exists, "it runs", 30.0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    await eventually(lambda: started_at(int(note.read_text())) is None, "its child is gone")
 
 
 def test_the_exit_code_of_a_command_is_handed_on(embedded_environment: dict[str, str], tmp_path: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from prometheus_client import CollectorRegistry
 from scheduler_world import World
-from waiting import eventually
+from waiting import eventually, turn
 
 from headrace.ports import LeaseOperation, LeaseOutcome, LeaseVerb
 from headrace.sources import HeldItem, ItemSettlement, ItemState
-from headrace_scheduler.metrics import SchedulerMetrics
+from headrace_scheduler.jobs.values import JobStatus
+from headrace_scheduler.metrics import SchedulerMetrics, renewal_of
 from headrace_scheduler.reconciler.reconciler import LEASE, JobReconciler
 
 LOCKS = (
@@ -34,6 +36,12 @@ def counted(registry: CollectorRegistry) -> dict[str, float | None]:
     for op in OPERATIONS:
         found[op] = registry.get_sample_value("lwt_latency_seconds_count", {"op": op})
     return found
+
+
+async def cut_off(renewal: asyncio.Future[bool]) -> None:
+    renewal.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await renewal
 
 
 async def test_every_series_is_at_0_before_the_first_job_also_while_the_reconciler_leads(embedded: World) -> None:
@@ -61,6 +69,33 @@ async def test_locks_of_jobs_are_counted_as_they_are_used(embedded: World) -> No
     assert [found[op] for op in OPERATIONS] == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
+async def test_a_renewal_that_the_end_of_its_run_overtakes_is_no_failure(world: World) -> None:
+    """It is cut off when the run has ended, or finds the lock released; one that nobody answers is a failure."""
+    held = await world.hold((await world.create()).job_id)
+    assert held is not None
+    renewal = asyncio.ensure_future(world.source.renew(held, 5.0))
+    await turn()
+    settling = asyncio.ensure_future(world.source.settle(held, world.settlement()))
+    await turn()
+    await cut_off(renewal)
+    assert await settling
+    assert not await world.source.renew(held, 5.0)
+    assert counted(world.parts.registry)["lock_renew_failure_total"] == 0.0
+    other = await world.hold((await world.create()).job_id)
+    assert other is not None
+    renewal = asyncio.ensure_future(world.source.renew(other, 5.0))
+    await turn()
+    await cut_off(renewal)
+    assert counted(world.parts.registry)["lock_renew_failure_total"] == 1.0
+
+
+async def test_an_error_while_a_run_ends_is_a_failed_renewal() -> None:
+    ended = SchedulerMetrics(CollectorRegistry())
+    with renewal_of(lambda: True):
+        ended.lease_used(LeaseOperation(LeaseVerb.RENEW, 0.01, LeaseOutcome.FAILED))
+    assert counted(ended.registry)["lock_renew_failure_total"] == 1.0
+
+
 def test_refusals_and_takeovers_are_told_apart() -> None:
     metrics = SchedulerMetrics(CollectorRegistry())
     for op in LeaseVerb:
@@ -78,3 +113,28 @@ def test_a_run_is_counted_once_and_a_dead_job_in_its_own_series() -> None:
     metrics.settled(HeldItem("b", None, 2), ItemSettlement(ItemState.AGAIN, 0, 0.0, 0.5))
     found = counted(metrics.registry)
     assert (found["completed"], found["failed"], found["jobs_dlq_total"]) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "spent", "counts"),
+    [("completed", 0, (1.0, 0.0, 0.0)), ("failed", 0, (0.0, 1.0, 0.0)), ("failed", 4, (0.0, 1.0, 1.0))],
+)
+async def test_a_run_whose_worker_died_at_its_end_is_counted_by_the_reconciler(
+    ended: str, spent: int, counts: tuple[float, ...], embedded: World
+) -> None:
+    job = await embedded.create()
+    held = await embedded.hold(job.job_id, "gone", 0.2)
+    assert held is not None
+    await embedded.tables.jobs.write_status(held.row.job, JobStatus.RUNNING, spent)
+    await embedded.recorded.together(embedded.tables.history.ended(held.row.run, embedded.clock(), ended))
+
+    async def free() -> bool:
+        lease = await embedded.parts.locks.look(job.job_id)
+        return lease is None or lease.free
+
+    await eventually(free, "the lock has expired")
+    embedded.clock.move(seconds=10)
+    for _ in range(2):
+        await JobReconciler(embedded.parts).look()
+        found = counted(embedded.parts.registry)
+        assert (found["completed"], found["failed"], found["jobs_dlq_total"]) == counts

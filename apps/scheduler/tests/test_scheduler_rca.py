@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scheduler_processes import Process, services
+from scheduler_processes import QUICK, Process, ended, held, made, services
 from scheduler_world import World
-from test_scheduler_services import QUICK, ended, made
 from test_scheduler_source import FAILURE
 from waiting import until
 
@@ -21,7 +20,7 @@ from headrace_scheduler.frame import FRAME
 from headrace_scheduler.parts import open_tables
 from headrace_scheduler.rca.collection import WhereToLook, collect
 from headrace_scheduler.rca.evidence import Evidence
-from headrace_scheduler.rca.root_causes import Cause, find_causes
+from headrace_scheduler.rca.root_causes import MISSED_LINES, Cause, find_causes
 
 SECRET = "hunter2-of-the-payload"
 
@@ -105,7 +104,7 @@ def test_a_lock_that_another_keeps_is_a_hot_resource(
                 assert (await opened.leases.acquire(resource, "another-program", 120.0)).granted
 
         asyncio.run(keep())
-        until(lambda: investigator.log_lines("event=run.missed") >= 12, "workers ask for it in vain", 30.0)
+        until(lambda: investigator.log_lines("event=run.missed") >= MISSED_LINES, "workers ask for it in vain", 60.0)
         found = investigator.look()
     assert causes(found) == [("hot_resource", resource)]
     assert any("another-program holds it" in sign for sign in found["causes"][0]["signs"])
@@ -121,17 +120,17 @@ def test_workers_without_room_are_saturated(
     assert causes(found) == [("saturation", "the workers")]
 
 
-def test_a_worker_that_died_is_a_node_that_is_down(
+def test_a_worker_that_was_killed_is_not_taken_for_a_node(
     investigator: Investigator, variables: dict[str, str], tmp_path: Path
 ) -> None:
     with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
         job_id = made(api, {"type": "sleep", "seconds": 2})
-        first = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
-        (holder,) = [each for each in workers if f":{each.process.pid}:" in first["worker_id"]]
+        first, holder = held(api, job_id, workers)
         holder.kill()
         ended(api, job_id, "completed")
         found = investigator.look()
-    assert causes(found) == [("node_down", first["worker_id"])]
+    assert causes(found) == [("worker_down", first["worker_id"])]
+    assert found["headline"] == f"A worker is down: {first['worker_id']}"
 
 
 def test_a_cassandra_that_does_not_answer_is_a_node_that_is_down(

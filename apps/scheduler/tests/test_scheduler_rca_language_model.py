@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from headrace.errors import CallerError, OperatorError
+from headrace.testing import HttpAnswer, HttpReceiver, HttpRequest
 from headrace_scheduler.jobs.values import JobRun
 from headrace_scheduler.rca.evidence import Evidence, LogEvent, SeenLock
 from headrace_scheduler.rca.language_model import LanguageModelSettings, Redaction, phrase
@@ -30,61 +29,35 @@ EVIDENCE = Evidence(
 )
 
 
-class Model(ThreadingHTTPServer):
-    """A language model: it answers with the first name that it was given."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Completions)
-        self.asked: list[tuple[dict[str, str], dict[str, Any]]] = []
-        self.answer: bytes | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Completions(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        model = self.server
-        assert isinstance(model, Model)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        model.asked.append((dict(self.headers), body))
-        text = "Look at <name-1>; run `rm -rf /`."
-        answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
-        self.send_response(200 if self.path == "/v1/chat/completions" else 404)
-        self.end_headers()
-        self.wfile.write(model.answer if model.answer is not None else answer)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing: the test's output is for the test."""
+def phrased_answer(request: HttpRequest) -> HttpAnswer:
+    """A language model answers with the first name that it was given."""
+    message = {"role": "assistant", "content": "Look at <name-1>; run `rm -rf /`."}
+    return HttpAnswer(200 if request.path == "/v1/chat/completions" else 404, {"choices": [{"message": message}]})
 
 
 @pytest.fixture
-def model() -> Iterator[Model]:
-    with Model() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+def model() -> Iterator[HttpReceiver]:
+    with HttpReceiver(phrased_answer) as receiver:
+        yield receiver
 
 
-def settings(model: Model) -> LanguageModelSettings:
-    given = {"RCA_LLM_URL": model.url, "RCA_LLM_MODEL": "small", "RCA_LLM_KEY": "sk-of-the-test"}
+def settings(model: HttpReceiver) -> LanguageModelSettings:
+    given = {"RCA_LLM_URL": f"{model.url}/v1", "RCA_LLM_MODEL": "small", "RCA_LLM_KEY": "sk-of-the-test"}
     return LanguageModelSettings.of(given)
 
 
-async def test_names_are_replaced_before_they_are_sent_and_put_back_into_the_answer(model: Model) -> None:
+async def test_names_are_replaced_before_they_are_sent_and_put_back_into_the_answer(model: HttpReceiver) -> None:
     causes = find_causes(EVIDENCE)
     assert len(causes) == 2
     phrased = await phrase(settings(model), EVIDENCE, causes)
-    ((headers, body),) = model.asked
-    assert headers["Authorization"] == "Bearer sk-of-the-test"
+    (request,) = model.requests
+    body = request.document
+    assert request.headers["authorization"] == "Bearer sk-of-the-test"
     assert body["model"] == "small"
     sent = json.dumps(body)
     for name in (str(JOB), WORKER, HOLDER, "10.1.2.3", "shop-host-3", "sk-of-the-test"):
         assert name not in sent
-    assert "node_down" in sent
+    assert "worker_down" in sent
     assert "hot_resource" in sent
     assert "<name-1>" not in phrased
     assert phrased.startswith("Look at ")
@@ -100,8 +73,8 @@ def test_what_looks_like_a_secret_is_never_shown_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"{}", b'{"choices": []}', b"<html>", b'{"choices": [{"message": null}]}'])
-async def test_an_answer_that_is_none_is_an_error_with_words(model: Model, answer: bytes) -> None:
-    model.answer = answer
+async def test_an_answer_that_is_none_is_an_error_with_words(model: HttpReceiver, answer: bytes) -> None:
+    model.answer = lambda _request: HttpAnswer(200, answer)
     with pytest.raises(OperatorError, match="did not phrase"):
         await phrase(settings(model), EVIDENCE, find_causes(EVIDENCE))
 
@@ -114,15 +87,15 @@ def test_an_address_needs_a_model() -> None:
 
 
 def test_a_report_is_phrased_or_says_that_it_is_not(
-    headrace_command: Any, embedded_environment: dict[str, str], model: Model, tmp_path: Any
+    headrace_command: Any, embedded_environment: dict[str, str], model: HttpReceiver, tmp_path: Any
 ) -> None:
-    given = {**embedded_environment, "RCA_LLM_URL": model.url, "RCA_LLM_MODEL": "small"}
+    given = {**embedded_environment, "RCA_LLM_URL": f"{model.url}/v1", "RCA_LLM_MODEL": "small"}
     arguments = ("scheduler", "rca", "--output", str(tmp_path / "report"), "--json")
     done = headrace_command(*arguments, **given)
     assert done.returncode == 0, done.stderr
     assert "In other words" in (tmp_path / "report" / "rca.md").read_text()
     assert "In other words" in (tmp_path / "report" / "rca.html").read_text()
-    model.answer = b"{}"
+    model.answer = lambda _request: HttpAnswer(200, b"{}")
     without = json.loads(headrace_command(*arguments, **given).stdout)
     assert "RCA_LLM_URL did not phrase the report: KeyError" in without["missing"]
     assert "In other words" not in (tmp_path / "report" / "rca.md").read_text()

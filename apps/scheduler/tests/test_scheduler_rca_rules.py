@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
@@ -19,6 +20,7 @@ from headrace_scheduler.rca.timeline import timeline
 
 SINCE = datetime(2026, 1, 31, 9, 0, tzinfo=UTC)
 UNTIL = SINCE + timedelta(minutes=30)
+INSTANCE, GONE = "10.0.0.7:8080", "was not there for Prometheus at 09:00:10"
 
 
 def at(seconds: float) -> datetime:
@@ -40,7 +42,7 @@ def named(**evidence: object) -> list[Cause]:
 
 def series(name: str, *values: float) -> MetricSeries:
     points = tuple((at(number * 10), value) for number, value in enumerate(values))
-    return MetricSeries(name, {"instance": "10.0.0.7:8080"}, points)
+    return MetricSeries(name, {"instance": INSTANCE}, points)
 
 
 def test_calls_that_fail_now_and_then_are_no_outage() -> None:
@@ -54,9 +56,22 @@ def test_calls_that_fail_now_and_then_are_no_outage() -> None:
 def test_a_run_without_an_end_is_lost_once_its_lock_is_over() -> None:
     lock = SeenLock(f"job:{UUID(int=1)}", "w1", 1, True)
     assert named(runs=(run(1, 0, None, "running"),)) == []
-    assert named(runs=(run(1, 0, None, "running"),), locks=(lock,)) == [Cause.NODE_DOWN]
-    assert named(runs=(run(1, 0, None, "running"), run(1, 60, 61, token=2))) == [Cause.NODE_DOWN]
-    assert named(runs=(run(1, 0, 50, "lost"),)) == [Cause.NODE_DOWN]
+    assert named(runs=(run(1, 0, None, "running"),), locks=(lock,)) == [Cause.WORKER_DOWN]
+    assert named(runs=(run(1, 0, None, "running"), run(1, 60, 61, token=2))) == [Cause.WORKER_DOWN]
+    assert named(runs=(run(1, 0, 50, "lost"),)) == [Cause.WORKER_DOWN]
+
+
+def test_a_worker_and_a_node_that_are_down_are_told_apart() -> None:
+    one, same, other = run(1, 0, 50, "lost"), run(2, 5, 55, "lost"), run(3, 5, 60, "lost", token=2)
+    assert named(runs=(one, same)) == [Cause.WORKER_DOWN]
+    assert named(runs=(one, same, other)) == [Cause.NODE_DOWN], "several workers at once"
+    assert named(runs=(one, run(3, 500, 560, "lost", token=2))) == [Cause.WORKER_DOWN], "one after another"
+    assert named(runs=(one, same, other), events=lines(1, "x")) == [Cause.WORKER_DOWN], "the tables answered"
+    away = lines(3, "source.failing", error="Unreachable")
+    assert named(runs=(one, same), events=away) == [Cause.NODE_DOWN]
+    assert named(runs=(run(1, 600, 650, "lost"),), events=away) == [Cause.NODE_DOWN, Cause.WORKER_DOWN]
+    (found,) = find_causes(Evidence(SINCE, UNTIL, runs=(one,), series=(series("up", 1.0, 0.0),)))
+    assert found.signs == ("w1 began 1 run that it never ended, and its locks are over", f"{INSTANCE} {GONE}")
 
 
 def test_a_few_failures_among_many_runs_are_no_cause() -> None:
@@ -78,9 +93,21 @@ def test_the_class_of_most_failures_is_the_subject() -> None:
     assert "2 dead jobs are of the type http" in found.signs
 
 
+def test_contention_is_seen_in_metrics_and_named_by_the_lock_of_a_job_that_waits() -> None:
+    waits, runs = SeenJob(UUID(int=7), at(0), "pending"), SeenJob(UUID(int=8), at(0), "running")
+    locks = tuple(SeenLock(f"job:{UUID(int=number)}", f"w{number}", 1, False) for number in (7, 8))
+    refused = series("refused", 0.0, 0.5, 0.5)
+    found = find_causes(Evidence(SINCE, UNTIL, jobs=(waits, runs), locks=locks, series=(refused,)))
+    assert [(each.cause, each.subject) for each in found] == [(Cause.HOT_RESOURCE, f"job:{UUID(int=7)}")]
+    # Workers that race for jobs are refused as well, and a lock alone is a job that runs.
+    assert named(jobs=(runs,), locks=locks, series=(refused,)) == []
+    assert named(jobs=(waits,), locks=locks, series=(series("refused", 0.0, 0.001),)) == []
+    assert named(jobs=(waits,), locks=(replace(locks[0], expired=True),), series=(refused,)) == []
+
+
 def test_a_resource_that_is_missed_over_and_over_is_hot_and_races_are_not() -> None:
-    assert named(events=lines(9, "run.missed", resource="job:7")) == []
-    assert named(events=lines(10, "run.missed", resource="job:7")) == [Cause.HOT_RESOURCE]
+    assert named(events=lines(3, "run.missed", resource="job:7")) == []
+    assert named(events=lines(4, "run.missed", resource="job:7")) == [Cause.HOT_RESOURCE]
     races = tuple(LogEvent(at(n), "info", "run.missed", {"resource": f"job:{n}"}) for n in range(100))
     assert named(events=races + lines(10, "run.missed", resource="job:7")) == []
 
@@ -107,8 +134,8 @@ def test_workers_at_their_cap_are_saturated_and_idle_ones_that_are_late_are_not(
 def test_the_root_comes_before_what_it_explains() -> None:
     found = named(
         series=(series("clock_skew", 9.0), series("in_progress_share", *[1.0] * 10)),
-        events=lines(20, "run.missed", resource="job:7"),
-        runs=(run(1, 0, 50, "lost"), *(run(number, number, number + 1, "failed") for number in range(2, 12))),
+        events=lines(20, "run.missed", resource="job:7") + lines(3, "source.failing", error="Unreachable"),
+        runs=(run(1, 600, 650, "lost"), *(run(number, number, number + 1, "failed") for number in range(2, 12))),
     )
     assert found == list(Cause)
 

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
+from scheduler_losses import MOMENT_S, expire, lose
 from scheduler_world import World
 from waiting import eventually
 
 from headrace.errors import Unreachable
-from headrace_scheduler.jobs.values import JobStatus, Pending
+from headrace.tables import Row
+from headrace_scheduler.jobs.schedule_words import whole_ms
+from headrace_scheduler.jobs.values import JobRun, JobStatus, Pending
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
-from headrace_scheduler.reconciler.repair import LOST
-
-MOMENT_S = 0.2
+from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.job_tables import JobTables, Write, micros
+from headrace_scheduler.tables.run_history import RunHistory
+from headrace_scheduler.work.lost_runs import LOST
 
 
 @pytest.fixture
 async def reconciler(world: World) -> JobReconciler:
     return JobReconciler(world.parts)
-
-
-async def lose(world: World, job_id: UUID, holder: str = "gone") -> int:
-    """Let a worker take the job and die; the token of its lock, which has expired."""
-    item = await world.hold(job_id, holder, MOMENT_S)
-    assert item is not None
-    await expire(world, job_id)
-    return item.fence
-
-
-async def expire(world: World, job_id: UUID) -> None:
-    async def free() -> bool:
-        lease = await world.parts.locks.look(job_id)
-        return lease is None or lease.free
-
-    await eventually(free, "the lock has expired")
-    # Past the moment in which a row may be between two statements.
-    world.clock.move(seconds=YOUNG.total_seconds() + 1)
 
 
 def attempts(world: World) -> float | None:
@@ -78,6 +68,35 @@ async def test_a_job_that_is_held_or_waits_or_has_ended_is_left_alone(world: Wor
     ]
 
 
+async def test_a_creator_that_was_held_up_makes_no_second_run(world: World, reconciler: JobReconciler) -> None:
+    """Its pending row arrives when the reconciler has long put the job back, and it has run."""
+    world.recorded.gates["pending_add"] = gate = asyncio.Event()
+    creating = asyncio.create_task(world.create())
+    await eventually(lambda: "pending_add" in world.recorded.names, "the job has its row, and waits for the other")
+    del world.recorded.gates["pending_add"]
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+    assert await reconciler.look() == 1
+    (candidate,) = await world.candidates()
+    item = await world.source.hold(candidate, "one", 5.0)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    gate.set()
+    job = await creating
+    (late,) = await world.candidates()
+    assert await world.source.hold(late, "two", 5.0) is None
+    assert await world.status(job.job_id) == JobStatus.COMPLETED
+    assert await world.candidates() == [], "the late row is gone"
+
+
+async def test_an_ended_job_runs_again_by_a_later_row_of_another_program(world: World) -> None:
+    job = await world.create()
+    item = await world.hold(job.job_id)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    await world.tables.pending.add(Pending(job.key.bucket_id, whole_ms(world.clock()), job.job_id, "{}"))
+    assert await world.hold(job.job_id) is not None
+
+
 async def test_a_row_that_is_running_without_any_lock_is_put_back(world: World, reconciler: JobReconciler) -> None:
     """As a foreign worker leaves it that deletes its lock and dies."""
     job_id = await world.insert_foreign(2, world.clock() - timedelta(hours=1))
@@ -92,7 +111,7 @@ async def test_a_run_that_had_ended_well_is_not_run_again(world: World, reconcil
     job = await world.create()
     item = await world.hold(job.job_id, "gone", MOMENT_S)
     assert item is not None
-    await world.tables.history.end(job.job_id, item.row.run.run_id, world.clock(), "completed")
+    await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), "completed"))
     await expire(world, job.job_id)
     assert await reconciler.look() == 1
     assert await world.status(job.job_id) == JobStatus.COMPLETED
@@ -105,7 +124,7 @@ async def test_an_earlier_run_that_had_ended_well_says_nothing_of_this_one(
     first = await world.hold(job.job_id)
     assert first is not None
     assert await world.source.settle(first, world.settlement())
-    await world.desk.run_again(job.job_id)
+    await world.requests.run_again(job.job_id)
     world.clock.move(seconds=1)
     # It dies before its own row in the history is written.
     world.recorded.broken["run_begin"] = Unreachable("cut off")
@@ -124,7 +143,7 @@ async def test_a_run_that_had_failed_is_counted_and_retried_or_buried(
     item = await world.hold(job.job_id, "gone", MOMENT_S)
     assert item is not None
     await world.tables.jobs.write_status(item.row.job, JobStatus.RUNNING, spent)
-    await world.tables.history.end(job.job_id, item.row.run.run_id, world.clock(), "failed")
+    await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), "failed"))
     await expire(world, job.job_id)
     assert await reconciler.look() == 1
     found = await world.tables.jobs.find(job.job_id)
@@ -161,7 +180,7 @@ async def test_a_lost_lock_tells_of_a_job_that_had_ended_and_was_run_again(
     await world.tables.jobs.write_status(job, JobStatus.COMPLETED, 0)
     await world.tables.pending.remove(Pending(job.key.bucket_id, job.key.scheduled_time, job.job_id))
     assert await reconciler.look() == 0
-    await world.desk.run_again(job.job_id)
+    await world.requests.run_again(job.job_id)
     world.clock.move(seconds=1)
     await lose(world, job.job_id)
 
@@ -207,3 +226,77 @@ async def test_a_retry_that_a_foreign_worker_wrote_under_its_own_time_is_not_dou
     world.clock.move(seconds=10)
     assert await reconciler.look() == 0
     assert len(await world.candidates()) == 1
+
+
+async def test_a_row_dated_ahead_is_put_back_all_the_same(world: World, reconciler: JobReconciler) -> None:
+    """Its writer's clock is an hour ahead, and it died before it had written the pending row."""
+    job_id = await world.insert_foreign(1, world.clock(), written=world.clock() + timedelta(hours=1))
+    await world.tables.pending.remove(
+        Pending(1, (await world.candidates())[0].row.scheduled_time, job_id, written_us=micros(world.clock()) * 2)
+    )
+    assert await world.candidates() == []
+    assert await reconciler.look() == 1
+    assert await world.hold(job_id) is not None
+
+
+async def test_a_run_that_had_ended_is_found_among_many(embedded: World) -> None:
+    """An outage leaves a run every few seconds; their ids have no order."""
+    world = embedded
+    few = RunHistory(world.recorded, page=3)
+    job = await world.create()
+    for number in range(8):
+        started_at = world.clock() - timedelta(hours=1)
+        run = JobRun(job.job_id, UUID(int=number + 1), "earlier", number - 100, started_at)
+        await world.recorded.together(few.begun(run))
+    item = await world.hold(job.job_id)
+    assert item is not None
+    runs = await few.runs(job.job_id)
+    assert len(runs) == 9
+    assert runs[0].fencing_token == item.fence
+
+
+class UnreadBuckets:
+    """Tables in which some buckets cannot be scanned."""
+
+    def __init__(self, inner: JobTables, *buckets: int) -> None:
+        self._inner, self._buckets = inner, buckets
+
+    async def rows(self, name: str, /, **values: Any) -> list[Row]:
+        if name == "job_scan" and values["bucket_id"] in self._buckets:
+            raise Unreachable("too many tombstones")
+        return await self._inner.rows(name, **values)
+
+    async def together(self, *writes: Write) -> None:
+        await self._inner.together(*writes)
+
+
+async def test_a_bucket_that_cannot_be_read_keeps_no_other_from_it(embedded: World) -> None:
+    world = embedded
+    lost = [await world.insert_foreign(bucket, world.clock()) for bucket in range(4)]
+    for candidate in await world.candidates():
+        await world.tables.pending.remove(candidate.row)
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+    unread = AllTables.on(UnreadBuckets(world.recorded, 0, 2), world.clock)
+    reconciler = JobReconciler(replace(world.parts, tables=unread))
+    for _ in range(4):
+        with suppress(Unreachable):
+            await reconciler.look()
+    waiting = {candidate.key for candidate in await world.candidates()}
+    assert waiting == {str(lost[1]), str(lost[3])}
+
+
+async def test_a_job_that_was_enqueued_since_it_was_looked_for_keeps_its_lock_free(
+    world: World, reconciler: JobReconciler
+) -> None:
+    job = await world.create()
+    world.clock.move(seconds=60)
+    item = await world.hold(job.job_id)
+    assert item is not None
+    world.recorded.gates["job_scan"] = gate = asyncio.Event()
+    looking = asyncio.ensure_future(reconciler.look())
+    await eventually(lambda: "job_scan" in world.recorded.names, "pending rows were read")
+    assert await world.source.give_back(item)
+    asked = attempts(world)
+    gate.set()
+    assert await looking == 0
+    assert attempts(world) == asked

@@ -33,7 +33,10 @@ def test_a_word_means_a_moment_in_whole_milliseconds(word: str, moment: datetime
 
 @pytest.mark.parametrize(
     "word",
-    ["", "later", "tomorrow", "+30", "+PT0S", "-PT30S", "2026-01-31", "2026-01-31T09:00:00", "9999-01-01T00:00:00Z"],
+    [
+        *("", "later", "tomorrow", "+30", "+PT0S", "-PT30S", "2026-01-31", "2026-01-31T09:00:00"),
+        *("1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "9999-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"),
+    ],
 )
 def test_any_other_word_is_refused_with_what_can_be_written(word: str) -> None:
     with pytest.raises(InvalidPayload, match="schedule") as refused:

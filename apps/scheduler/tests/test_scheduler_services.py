@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scheduler_processes import Process, services
+from scheduler_processes import QUICK, Process, ended, held, job, made, services
+from test_scheduler_metrics import LOCKS
 from waiting import until
 
 from headrace.testing.rig.cassandra import CassandraServer
 
-ENDED_S_MAX = 60.0
 NAMES = (
     "jobs_processed_total",
     "jobs_in_progress",
     "job_duration_seconds_count",
     "jobs_dlq_total",
-    "lock_acquire_attempt_total",
-    "lock_acquire_success_total",
-    "lock_takeover_success_total",
-    "lock_renew_success_total",
-    "lock_renew_failure_total",
-    "lock_release_success_total",
-    "lock_release_failure_total",
+    *LOCKS,
     "lwt_latency_seconds_count",
 )
-QUICK = {"LOCK_TTL_MS": "1500", "WORKER_BACKOFF_BASE_MS": "20", "WORKER_POLL_INTERVAL_MS": "100"}
 
 
-def job(payload: dict[str, Any], seconds: float = 60) -> dict[str, Any]:
-    return {"schedule": "now", "payload": payload, "max_duration_seconds": seconds}
-
-
-def made(api: Process, payload: dict[str, Any], seconds: float = 60) -> str:
-    answer = api.post("/jobs", job(payload, seconds))
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["job_id"])
-
-
-def ended(api: Process, job_id: str, status: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        document: dict[str, Any] = api.get(f"/jobs/{job_id}").json()
-        return document if document["status"] == status else None
-
-    return until(look, lambda: f"{status}: {api.get(f'/jobs/{job_id}').text}", ENDED_S_MAX)
+def waiting_job(api: Process, gate: Path) -> str:
+    """One that runs until the file is there."""
+    return made(api, {"type": "command", "argv": ["/bin/sh", "-c", f"until test -e {gate}; do sleep 0.05; done"]})
 
 
 def series(process: Process) -> dict[str, float]:
@@ -86,10 +64,10 @@ def _dead(process: Process, job_id: str) -> list[dict[str, Any]]:
 def test_a_job_whose_worker_is_killed_is_run_by_another(environment: dict[str, str], tmp_path: Path) -> None:
     variables = {**environment, **QUICK}
     with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
-        job_id = made(api, {"type": "sleep", "seconds": 2})
-        first = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
-        (holder,) = [each for each in workers if f":{each.process.pid}:" in first["worker_id"]]
+        job_id = waiting_job(api, gate := tmp_path / "gate")
+        first, holder = held(api, job_id, workers)
         holder.kill()
+        gate.touch()
         document = ended(api, job_id, "completed")
         assert document["attempts"] == 0
         assert document["last_run"]["fencing_token"] > first["fencing_token"]
@@ -99,12 +77,12 @@ def test_a_job_whose_worker_is_killed_is_run_by_another(environment: dict[str, s
 def test_a_worker_that_was_frozen_past_its_lock_writes_nothing(environment: dict[str, str], tmp_path: Path) -> None:
     variables = {**environment, **QUICK}
     with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
-        job_id = made(api, {"type": "sleep", "seconds": 1})
-        first = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
-        (holder,) = [each for each in workers if f":{each.process.pid}:" in first["worker_id"]]
-        os.kill(holder.process.pid, signal.SIGSTOP)
+        job_id = waiting_job(api, gate := tmp_path / "gate")
+        _, holder = held(api, job_id, workers)
+        holder.freeze()
+        gate.touch()
         document = ended(api, job_id, "completed")
-        os.kill(holder.process.pid, signal.SIGCONT)
+        holder.wake()
         assert holder.get("/readyz").status_code == 200
         assert holder.stop() == 0
         assert api.get(f"/jobs/{job_id}").json() == document
@@ -128,6 +106,10 @@ def test_while_cassandra_is_away_nothing_hangs_and_nothing_accepted_is_lost(
         until(lambda: process.get("/healthz").status_code == 200, "it is well again", 30.0)
         for job_id in accepted:
             ended(process, job_id, "completed")
+    (log,) = tmp_path.glob("*.log")
+    said = log.read_text().splitlines()
+    assert any("event=http.refused" in line for line in said)
+    assert [line for line in said if not line.startswith("timestamp=")] == [], "what heals has no traceback"
 
 
 def test_a_missing_keyspace_is_told_with_what_to_do(

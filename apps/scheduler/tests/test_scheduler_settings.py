@@ -25,6 +25,11 @@ def test_nothing_at_all_means_cassandra_with_the_defaults_of_the_specification()
     assert settings.cassandra_url == "cassandra://127.0.0.1:9042/job_scheduler?local_dc=datacenter1&block_size=100"
 
 
+def test_a_port_that_is_set_is_that_of_whoever_takes_jobs() -> None:
+    ports = FRAME.ports_of(FRAME.load({"WORKER_HTTP_PORT": "18080"}))
+    assert ports == {"all": 18080, "api": 18080, "worker": 18081, "reconciler": 18082}
+
+
 def test_the_environment_names_everything_by_the_specification() -> None:
     settings = FRAME.load(
         {

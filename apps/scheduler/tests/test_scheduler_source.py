@@ -12,9 +12,13 @@ from scheduler_world import World
 from waiting import eventually
 
 from headrace.core.claims import Loss
-from headrace.errors import Unreachable
-from headrace.sources import HeldItem, ItemCandidate, ItemState
+from headrace.errors import Unknown, Unreachable
+from headrace.sources import HeldItem, ItemCandidate, ItemState, SourceContext, SourceOptions, SourceWorker
+from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobStatus, JobTerms, Pending
+from headrace_scheduler.reconciler.reconciler import JobReconciler
+from headrace_scheduler.work.callbacks import CALL_S_MAX
+from headrace_scheduler.work.cancel_watch import CancelWatch
 
 FAILURE = Loss(0, "RunFailed", error="RunFailed: no luck\n  file.py:1 in run", traceback="Traceback …")
 MOMENT_S = 0.2
@@ -37,7 +41,7 @@ async def test_a_run_goes_by_the_order_of_the_specification(world: World) -> Non
     world.recorded.written()
     item = await world.source.hold(candidate, "worker-1", 5.0)
     assert item is not None
-    assert world.recorded.written() == ["pending_delete", "job_status", "run_begin"]
+    assert sorted(world.recorded.written()) == ["job_status", "pending_delete", "run_begin"], "they go together"
     assert (item.key, item.payload, item.attempts, item.timeout_s) == (str(job.job_id), job.payload, 0, 7.5)
     assert await world.status(job.job_id) == JobStatus.RUNNING
     world.recorded.written()
@@ -153,7 +157,7 @@ async def test_a_settlement_may_be_repeated_until_somebody_else_has_run_the_job(
         await world.source.settle(item, done)
     assert await world.source.settle(item, done)
     assert await world.source.settle(item, done)
-    await world.desk.run_again(job.job_id)
+    await world.requests.run_again(job.job_id)
     world.clock.move(seconds=1)
     await held(world, job.job_id, "two")
     assert not await world.source.settle(item, done)
@@ -193,13 +197,56 @@ async def test_a_running_job_that_was_cancelled_ends_at_its_next_renewal(world: 
     job = await world.create()
     item = await held(world, job.job_id)
     assert await world.source.renew(item, 5.0)
-    await world.desk.cancel(job.job_id)
+    await world.requests.cancel(job.job_id)
     assert await world.status(job.job_id) == JobStatus.RUNNING
     assert not await world.source.renew(item, 5.0)
     assert await world.status(job.job_id) == JobStatus.CANCELLED
     assert not await world.source.settle(item, world.settlement())
     assert await is_free(world, job.job_id)
     assert [run.status for run in await world.tables.history.runs(job.job_id)] == ["cancelled"]
+
+
+async def test_a_running_job_ends_soon_after_its_cancel(world: World) -> None:
+    """Long before its next renewal, which would come after ten seconds, by one read for all jobs of a worker."""
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(_payload: object, _context: SourceContext) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    jobs = [await world.create() for _ in range(3)]
+    worker = SourceWorker(world.source, wait, SourceOptions(poll_s=0.05, hold_s=30.0, drain_s=0.0))
+    working = asyncio.ensure_future(worker.run())
+    watch = CancelWatch(world.tables, worker)
+    try:
+        await eventually(lambda: len([name for name in world.recorded.names if name == "run_begin"]) == 3, "all run")
+        await started.wait()
+        await world.requests.cancel(jobs[0].job_id)
+        world.recorded.names.clear()
+        await watch.look()
+        async with asyncio.timeout(5.0):
+            await ended.wait()
+        await eventually(lambda: worker.in_progress == 2, "the others go on")
+        await watch.look()
+        assert [name for name in world.recorded.names if name == "cancel_requests"] == ["cancel_requests"] * 2
+        assert world.recorded.names.count("job_outcome") == 1, "nobody else was renewed, and nobody twice"
+        assert await world.status(jobs[0].job_id) == JobStatus.CANCELLED
+    finally:
+        worker.drain()
+        await working
+
+
+async def test_asked_cancels_are_forgotten(world: World) -> None:
+    first, second = await world.create(), await world.create()
+    await world.tables.cancels.add(first.job_id, world.clock())
+    assert first.job_id in {job_id for _, job_id in await world.tables.cancels.latest(world.clock())}
+    world.clock.move(minutes=2)
+    await world.tables.cancels.add(second.job_id, world.clock())
+    world.clock.move(minutes=-2)
+    assert {job_id for _, job_id in await world.tables.cancels.latest(world.clock())} == {second.job_id}
 
 
 async def test_workers_see_different_jobs_first(embedded: World) -> None:
@@ -212,7 +259,7 @@ async def test_workers_see_different_jobs_first(embedded: World) -> None:
 async def test_a_cancel_that_is_seen_while_the_run_is_settled_comes_too_late(embedded: World) -> None:
     job = await embedded.create()
     item = await held(embedded, job.job_id)
-    await embedded.desk.cancel(job.job_id)
+    await embedded.requests.cancel(job.job_id)
     gate = embedded.recorded.gates["run_end"] = asyncio.Event()
     settling = asyncio.ensure_future(embedded.source.settle(item, embedded.settlement()))
     await eventually(lambda: "run_end" in embedded.recorded.names, "the settlement has begun")
@@ -239,10 +286,78 @@ async def test_the_end_of_a_job_is_told_by_a_job(state: ItemState, end: str, wor
     assert (payload["type"], payload["url"]) == ("http", "http://127.0.0.1:9/told")
     assert (payload["body"]["job_id"], payload["body"]["status"]) == (str(job.job_id), end)
     assert payload["body"].get("result", payload["body"].get("error")) in ({"sum": 3}, "RunFailed: no luck")
+    # It is a job with a row, a time and the trace of what it tells of, not only a row that waits.
+    assert (told.timeout_s, told.row.job.terms.correlation_id) == (CALL_S_MAX, "trace-1")
+
+
+async def test_a_cancelled_job_is_run_by_no_row_that_is_left_or_comes(embedded: World) -> None:
+    """Neither by its own, if the one who cancelled it died before that was gone, nor by another program's."""
+    world = embedded
+    job = await world.create()
+    world.recorded.broken["pending_delete"] = Unreachable("cut off")
+    with pytest.raises(Unreachable):
+        await world.requests.cancel(job.job_id)
+    await world.tables.pending.add(Pending(2, whole_ms(world.clock()), job.job_id, "{}"))
+    found = await world.candidates()
+    assert len(found) == 2
+    assert [await world.source.hold(candidate, "one", 5.0) for candidate in found] == [None, None]
+    assert await world.candidates() == []
+    assert await world.status(job.job_id) == JobStatus.CANCELLED
+
+
+async def test_a_job_of_the_largest_payload_is_retried(world: World) -> None:
+    payload = {"text": "x" * 1_000_000}
+    job = await world.create(payload)
+    again = world.settlement(ItemState.AGAIN, attempts=1, failure=FAILURE)
+    assert await world.source.settle(await held(world, job.job_id), again)
+    assert json.loads((await held(world, job.job_id)).payload) == payload
 
 
 async def test_a_retry_is_not_told(embedded: World) -> None:
     job = await embedded.create(terms=JobTerms(None, "http://127.0.0.1:9/told"))
     again = embedded.settlement(ItemState.AGAIN, attempts=1, delay_s=60.0, failure=FAILURE)
     assert await embedded.source.settle(await held(embedded, job.job_id), again)
+    assert await embedded.candidates() == []
+
+
+@pytest.mark.parametrize("statement", ["run_end", "job_status"])
+@pytest.mark.parametrize("way", ["settle", "give_back"])
+async def test_a_cancel_that_was_cut_off_is_carried_on_by_the_end_of_the_run(
+    way: str, statement: str, embedded: World
+) -> None:
+    job = await embedded.create()
+    item = await held(embedded, job.job_id)
+    await embedded.requests.cancel(job.job_id)
+    embedded.recorded.broken[statement] = Unknown("cut off")
+    with pytest.raises(Unknown):
+        await embedded.source.renew(item, 5.0)
+    source = embedded.source
+    assert not await (source.give_back(item) if way == "give_back" else source.settle(item, embedded.settlement()))
+    assert await embedded.status(job.job_id) == JobStatus.CANCELLED
+    assert await is_free(embedded, job.job_id)
+    assert await embedded.candidates() == []
+
+
+@pytest.mark.parametrize("way", ["failed", "given_back"])
+async def test_a_cancelled_job_does_not_run_again_though_no_renewal_has_seen_it(way: str, embedded: World) -> None:
+    job, source = await embedded.create(), embedded.source
+    item = await held(embedded, job.job_id)
+    await embedded.requests.cancel(job.job_id)
+    for _ in range(2):
+        again = embedded.settlement(ItemState.AGAIN, attempts=1, failure=FAILURE)
+        assert await (source.settle(item, again) if way == "failed" else source.give_back(item))
+        assert await embedded.status(job.job_id) == JobStatus.CANCELLED
+    assert [run.status for run in await embedded.tables.history.runs(job.job_id)] == [way]
+    embedded.clock.move(minutes=1)
+    assert await embedded.candidates() == []
+
+
+async def test_a_cancelled_job_whose_worker_is_lost_is_not_put_back(embedded: World) -> None:
+    job = await embedded.create()
+    await held(embedded, job.job_id, hold_s=MOMENT_S)
+    await embedded.tables.jobs.ask_cancel(job.job_id, embedded.clock())
+    await eventually(lambda: is_free(embedded, job.job_id), "the lock has expired")
+    embedded.clock.move(seconds=10)
+    await JobReconciler(embedded.parts).look()
+    assert await embedded.status(job.job_id) == JobStatus.CANCELLED
     assert await embedded.candidates() == []

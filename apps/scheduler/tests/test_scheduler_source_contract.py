@@ -13,10 +13,11 @@ from scheduler_world import World
 from headrace.sources import HeldItem, ItemCandidate, ItemState, Source
 from headrace.testing.contracts import SourceContract, SuppliedItem
 from headrace.testing.passage import Passage, RealPassage
-from headrace_scheduler.jobs.values import JobStatus
+from headrace_scheduler.jobs.values import JobStatus, resource_of
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
 from headrace_scheduler.work.job_source import JobSource
 
+AN_HOUR_S = 3_600.0
 STATES = {JobStatus.COMPLETED: ItemState.DONE, JobStatus.DLQ: ItemState.DEAD}
 
 
@@ -51,6 +52,10 @@ class JobSupply:
         # The table counts failed runs, the contract also the one that was done.
         attempts = job.attempts + (job.status == JobStatus.COMPLETED)
         return SuppliedItem(STATES.get(JobStatus(job.status)), attempts, dead.last_error if dead else "")
+
+    async def occupy(self, key: str) -> None:
+        """A worker of another program has the lock, and leaves the pending row where it is."""
+        await self._world.parts.leases.acquire(resource_of(UUID(key)), "another", AN_HOUR_S)
 
     async def sweep(self) -> None:
         self._world.clock.move(seconds=YOUNG.total_seconds() + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,10 +12,15 @@ import pytest
 from scheduler_world import World
 
 from headrace.errors import SchemaMismatch
+from headrace.tables import CassandraOptions, apply_schema
+from headrace.testing.rig.cassandra import CassandraServer
 from headrace_scheduler.jobs.values import DeadJob, JobKey, JobRun, JobTerms, Pending
+from headrace_scheduler.tables.cassandra_tables import schema_part
 from headrace_scheduler.tables.installation import change_buckets, installation
 from headrace_scheduler.tables.job_list import JobList, JobQuestion
+from headrace_scheduler.tables.job_tables import micros
 from headrace_scheduler.tables.pending_rows import LONG_AGO, PendingRows
+from headrace_scheduler.work.job_source import enqueue
 
 PACKAGE = Path(__file__).parents[1] / "src" / "headrace_scheduler"
 SCHEMA = Path(__file__).parents[1] / "infra" / "schema.cql"
@@ -28,6 +34,16 @@ def statements(folder: str) -> set[str]:
 def test_both_dialects_have_the_same_statements() -> None:
     """Requests with a key are kept by the ground floor in the embedded store."""
     assert statements("sql/sqlite") == {name for name in statements("cql") if not name.startswith("key_")}
+
+
+def test_tables_of_an_earlier_version_get_the_columns_that_came_later(cassandra_server: CassandraServer) -> None:
+    """Of those that are added together some are there already."""
+    with cassandra_server.keyspace() as url:
+        options = CassandraOptions.of(url)
+        table = f"{options.keyspace}.jobs_by_id"
+        cassandra_server.execute(f"CREATE TABLE {table} (job_id uuid PRIMARY KEY, suspect boolean, crash_tokens text)")
+        asyncio.run(apply_schema(options, None, [schema_part()]))
+        cassandra_server.execute(f"SELECT suspect, alone_token, crash_tokens, payload_type, last_error FROM {table}")
 
 
 def test_nothing_is_filtered_by_the_server() -> None:
@@ -63,14 +79,56 @@ async def test_the_same_creation_again_undoes_nothing(world: World) -> None:
 
 
 async def test_a_status_outlives_one_that_a_clock_ahead_has_written(world: World) -> None:
-    job = await world.create()
-    world.clock.move(hours=1)
-    await world.tables.jobs.write_status(job, "failed", 1)
-    world.clock.move(hours=-1)
-    seen = await world.tables.jobs.find(job.job_id)
+    job_id = await world.insert_foreign(1, world.clock(), written=world.clock() + timedelta(hours=1))
+    item = await world.hold(job_id)
+    assert item is not None
+    assert await world.status(job_id) == "running"
+    assert await world.source.settle(item, world.settlement())
+    assert await world.status(job_id) == "completed"
+
+
+@pytest.mark.parametrize("ahead_h", [-1, 0, 1])
+@pytest.mark.parametrize("landed", [0, 1])
+async def test_a_late_status_of_an_earlier_token_loses(world: World, landed: int, ahead_h: int) -> None:
+    """Whatever its clock says, and also if the later holder has seen nothing of the earlier one."""
+    read = await world.create()
+    world.clock.move(hours=ahead_h)
+    early = read.under(1)
+    if landed:
+        early = await world.tables.jobs.write_status(early, "running", 0)
+    world.clock.move(hours=-ahead_h)
+    seen = await world.tables.jobs.find(read.job_id)
     assert seen is not None
-    await world.tables.jobs.write_status(seen, "completed", 1)
-    assert await world.status(job.job_id) == "completed"
+    late = seen.under(2)
+    for status in ("running", "completed"):
+        late = await world.tables.jobs.write_status(late, status, 0)
+    for status in ("running", "failed", "pending", "dlq")[landed:]:
+        # Of two equal write times Cassandra keeps the greater value, so each of them must be below.
+        early = await world.tables.jobs.write_status(early, status, 1)
+        assert await world.status(read.job_id) == "completed", status
+
+
+async def test_a_late_pending_row_of_an_earlier_token_runs_nothing_that_has_ended(world: World) -> None:
+    read = await world.create()
+    item = await world.hold(read.job_id)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    world.clock.move(hours=1)
+    await enqueue(world.tables, read.under(item.fence - 1), world.clock(), None)
+    assert await world.status(read.job_id) == "completed"
+    (late,) = await world.candidates()
+    assert await world.source.hold(late, "two", 5.0) is None
+
+
+async def test_a_status_of_another_program_that_comes_later_stands(world: World) -> None:
+    """Its clock tells its write time, and ours stay behind the clock."""
+    job = await world.create()
+    item = await world.hold(job.job_id)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    key = {"bucket_id": job.key.bucket_id, "scheduled_time": job.key.scheduled_time, "job_id": job.job_id}
+    await world.recorded.rows("job_status", **key, status="failed", attempts=1, written_us=micros(world.clock()))
+    assert await world.status(job.job_id) == "failed"
 
 
 async def test_a_pending_row_of_a_clock_ahead_can_be_deleted(world: World) -> None:
@@ -86,9 +144,9 @@ async def test_a_pending_row_of_a_clock_ahead_can_be_deleted(world: World) -> No
 async def test_runs_are_told_the_latest_first(world: World) -> None:
     job_id, now = uuid4(), datetime.now(UTC).replace(microsecond=0)
     runs = [JobRun(job_id, uuid4(), "w", token, now + timedelta(seconds=token)) for token in (2, 3, 1)]
-    for run in runs:
-        await world.tables.history.begin(run)
-    await world.tables.history.end(job_id, runs[0].run_id, now, "completed")
+    history = world.tables.history
+    await world.recorded.together(*map(history.begun, runs))
+    await world.recorded.together(history.ended(runs[0], now, "completed"))
     found = await world.tables.history.runs(job_id)
     assert [run.fencing_token for run in found] == [3, 2, 1]
     assert (found[1].status, found[1].end_at, found[0].end_at) == ("completed", now, None)
@@ -153,7 +211,7 @@ async def test_jobs_are_listed_over_all_buckets_the_latest_first(world: World) -
     start, made = world.clock(), []
     for number in range(9):
         made.append(await world.insert_foreign(number % 4, start + timedelta(seconds=number // 2)))
-    jobs, question = JobList(world.tables.jobs, 4), JobQuestion(start - timedelta(hours=1), start + timedelta(hours=1))
+    jobs, question = JobList(world.tables, 4), JobQuestion(start - timedelta(hours=1), start + timedelta(hours=1))
     seen: list[object] = []
     before = question.before
     while True:

@@ -15,17 +15,19 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
-from scheduler_world import World
+from scheduler_world import World, open_world
 from waiting import eventually
 
 from headrace.http import Options, application
 from headrace.services import log_to_stderr
+from headrace_scheduler.frame import FRAME
 from headrace_scheduler.observe.spans import context_of, correlation_of, step, traceparent
 from headrace_scheduler.service import SchedulerService
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACE = f"00-{TRACE_ID}-{SPAN_ID}-01"
 SECRET = "hunter2-of-the-payload"
+ALLOWED = "http://127.0.0.1:1/"
 
 
 @pytest.fixture(scope="module")
@@ -107,25 +109,35 @@ async def test_a_run_that_fails_is_an_error_without_its_text(embedded: World, re
 
 
 async def test_the_log_lines_of_a_job_have_one_correlation_id_and_nothing_of_its_payload(
-    embedded: World, recorded: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
+    embedded_environment: dict[str, str], recorded: InMemorySpanExporter, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_to_stderr()
-    given = {"type": "http", "method": "POST", "url": "http://127.0.0.1:9/", "headers": {"Authorization": SECRET}}
-    async with served(embedded) as client:
-        await run_job(embedded, client, {**given, "body": {"password": SECRET}}, "dlq")
+    given = {"type": "http", "url": f"http://127.0.0.1:9/{SECRET}", "headers": {"Authorization": SECRET}}
+    once = {"WORKER_HTTP_ALLOW": ALLOWED, "WORKER_MAX_ATTEMPTS": "1"}
+    said: list[str] = []
+
+    def told() -> bool:
+        said.extend(capsys.readouterr().err.splitlines())
+        return any("event=run.ended" in line and "state=done" in line for line in said)
+
+    async with open_world(FRAME.load({**embedded_environment, **once})) as embedded, served(embedded) as client:
+        unusable = {**given, "url": f"{ALLOWED}\x01{SECRET}", "body": {"password": SECRET}}
+        await run_job(embedded, client, unusable, "dlq")
+        failed = await run_job(embedded, client, {**given, "url": f"{ALLOWED}{SECRET}"}, "dlq")
         await run_job(embedded, client, {"type": "sleep", "seconds": 0.01}, "completed")
-        said: list[str] = []
-
-        def told() -> bool:
-            said.extend(capsys.readouterr().err.splitlines())
-            return any("event=run.ended" in line and "state=done" in line for line in said)
-
         await eventually(told, "the last line")
+        letter = await embedded.tables.dead.find(UUID(failed))
     for event in ("job.created", "run.began", "run.ended", "item.dead"):
         lines = [line for line in said if f"event={event} " in line]
         assert lines, event
         assert all(f"correlation_id={TRACE_ID}" in line for line in lines), lines
-    assert any("event=run.ended" in line and "error_class=not_allowed" in line for line in said)
+    assert any("event=run.ended" in line and "error_class=invalid_url" in line for line in said)
+    # The traceback of the failed call is there without the text of its error, which names the URL; its letter has all.
+    assert any("event=item.dead" in line and "reason=RunFailed" in line for line in said)
+    assert any("http_call.py" in line and "in run" in line for line in said)
+    assert not any("httpcore" in line for line in said), "where a library noticed that nobody answers helps nobody"
+    assert letter is not None
+    assert SECRET in f"{letter.last_error} {letter.stack}"
     assert SECRET not in "\n".join(said)
     assert SECRET not in "".join(span.to_json() for span in recorded.get_finished_spans())
 

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from scheduler_up import UpRun, up
 from waiting import until
 
+from headrace.services import Program
+from headrace.testing import ServiceProcess
+from headrace_scheduler.frame import PROGRAM
 from headrace_scheduler.rig_servers import available_bytes, node_count
 
+UP_S_MAX = 240.0
+ANY_PORT = {"WORKER_HTTP_PORT": "0", "ORDERS_HTTP_PORT": "0"}
 JOB = {"schedule": "now", "payload": {}, "max_duration_seconds": 60}
 
 
-def completed(run: UpRun) -> dict[str, Any]:
+@contextmanager
+def up(folder: Path, environment: Mapping[str, str]) -> Iterator[ServiceProcess]:
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), **ANY_PORT, **environment}
+    run = ServiceProcess(Program("up", (*PROGRAM, "up"), own), folder / "up.log", folder)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def completed(run: ServiceProcess) -> dict[str, Any]:
     """One job from its request to its end."""
-    jobs = run.wait_for("jobs are taken at").rpartition(" ")[2]
+    jobs = run.line_with("jobs are taken at").result(UP_S_MAX).rpartition(" ")[2]
     job_id = httpx.post(jobs, json=JOB, trust_env=False, timeout=30.0).raise_for_status().json()["job_id"]
 
     def look() -> dict[str, Any] | None:
@@ -28,17 +46,33 @@ def completed(run: UpRun) -> dict[str, Any]:
     return until(look, "it is completed", 60.0)
 
 
-def test_the_three_services_run_in_a_directory(tmp_path: Path, headrace_command: Any) -> None:
+def shipped(run: ServiceProcess) -> dict[str, Any]:
+    """One order from its request to its shipment, which jobs bring about."""
+    orders = run.line_with("orders are taken at").result(UP_S_MAX).rpartition(" ")[2]
+    shop = orders.removesuffix("/orders")
+    httpx.put(f"{shop}/inventory/tea", json={"stock": 10, "price": 25_000}, trust_env=False).raise_for_status()
+    wanted = {"customer_id": "an", "items": [{"sku": "tea", "quantity": 2}]}
+    made = httpx.post(orders, json=wanted, trust_env=False, timeout=30.0).raise_for_status().json()
+
+    def look() -> dict[str, Any] | None:
+        document: dict[str, Any] = httpx.get(f"{orders}/{made['order_id']}", trust_env=False, timeout=30.0).json()
+        return document if document["status"] == "shipped" else None
+
+    return until(look, "it is shipped", 60.0)
+
+
+def test_the_services_run_in_a_directory(tmp_path: Path, headrace_command: Any) -> None:
     home = tmp_path / "data"
     with up(tmp_path, {"SCHEDULER_HOME": str(home)}) as run:
         assert completed(run)["last_run"]["status"] == "completed"
-        run.wait_for("export SCHEDULER_HOME=")
-        assert sum("is ready at" in line for line in run.lines) == 3
+        assert shipped(run)["total"] == 50_000
+        run.line_with("export SCHEDULER_HOME=").result(UP_S_MAX)
+        assert sum("is ready at" in line for line in run.lines) == 4
         assert run.exported == {"SCHEDULER_HOME": str(home)}
         checks = headrace_command("scheduler", "doctor", "--json", **run.exported)
         named = {check["name"]: check["state"] for check in json.loads(checks.stdout)["checks"]}
         assert (named["settings"], named["tables"]) == ("ok", "ok")
-        assert run.stop() == 0
+        assert run.stop(signal.SIGINT) == 0
 
 
 def test_two_nodes_are_refused(headrace_command: Any) -> None:
