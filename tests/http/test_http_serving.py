@@ -13,6 +13,7 @@ from http_sample import KEY, Sample
 
 from headrace.core.errors import OperatorError
 from headrace.http import serving
+from headrace.http.server import KEEP_ALIVE_S
 
 
 async def test_port_0_is_a_free_one_and_told(sample: Sample) -> None:
@@ -41,6 +42,13 @@ async def test_a_port_that_is_taken_is_told_in_words(sample: Sample) -> None:
             async with serving(sample.app(port=served.port)):
                 pass
     assert "another port" in refused.value.hint
+
+
+def test_a_resting_connection_is_closed_by_the_client_first() -> None:
+    # With equal times both close at once, and a request that is on its way then is never answered.
+    expiry_s = httpx.Limits().keepalive_expiry
+    assert expiry_s is not None
+    assert expiry_s < KEEP_ALIVE_S
 
 
 async def test_signals_stay_with_the_program(sample: Sample) -> None:

@@ -21,7 +21,9 @@ from headrace.http.options import Options
 
 STOP_S_MAX = 2
 HEADER_BYTES_MAX = 32_768
-KEEP_ALIVE_S = 5
+# Longer than clients keep a connection that rests (httpx: 5 s). Who sends at the moment in which the server closes
+# gets no answer, and does not know whether a POST was taken.
+KEEP_ALIVE_S = 75
 _BACKLOG = 512
 
 
