@@ -6,7 +6,12 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pages import ROOT
@@ -40,6 +45,28 @@ def folder(tmp_path: Path) -> Path:
     for name in "abcdef":
         (tmp_path / f"test_{name}.py").write_text(NOTING.format(name=name))
     return tmp_path
+
+
+@pytest.fixture
+def script() -> Any:
+    """Its functions, for what must not happen to the memory of this machine."""
+    loader = SourceFileLoader("side_by_side", str(ROOT / ".ci" / "side_by_side"))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def no_other_place() -> Iterator[None]:
+    """Nobody has said where temporary files lie."""
+    before, directory = os.environ.pop("TMPDIR", None), tempfile.tempdir
+    tempfile.tempdir = None
+    yield
+    tempfile.tempdir = directory
+    if before is not None:
+        os.environ["TMPDIR"] = before
 
 
 def passed(done: subprocess.CompletedProcess[str]) -> list[int]:
@@ -100,3 +127,37 @@ def test_a_run_that_ended_before_its_tests_did_is_a_failure(folder: Path, end: s
     done = side_by_side(folder)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert "ended before its tests did" in done.stdout
+
+
+@pytest.mark.usefixtures("no_other_place")
+def test_temporary_files_lie_in_memory_and_go_with_the_run(script: Any, tmp_path: Path) -> None:
+    script.MEMORY_BYTES_MIN = 0
+    mine, user = str(os.getpid()), os.geteuid()
+    with subprocess.Popen(["true"]) as dead:
+        pass
+    for pid in (dead.pid, os.getppid()):
+        (tmp_path / f"headrace-tests-{user}-{pid}" / "store").mkdir(parents=True)
+    with script.written_to(tmp_path):
+        place = Path(tempfile.gettempdir())
+        assert (place.parent, place.name.rpartition("-")[2]) == (tmp_path, mine)
+        assert os.environ["TMPDIR"] == str(place)
+        assert place.stat().st_mode & 0o7777 == 0o1777
+        (place / "store").touch()
+    assert "TMPDIR" not in os.environ
+    assert [left.name for left in tmp_path.iterdir()] == [f"headrace-tests-{user}-{os.getppid()}"], "of one that lives"
+
+
+@pytest.mark.usefixtures("no_other_place")
+def test_memory_is_left_alone_where_it_is_short_or_another_place_is_named(script: Any, tmp_path: Path) -> None:
+    def without(memory: Path) -> bool:
+        with script.written_to(memory):
+            return not tempfile.gettempdir().startswith(str(tmp_path))
+
+    assert without(tmp_path / "missing")
+    script.MEMORY_BYTES_MIN = 1 << 60
+    assert without(tmp_path)
+    script.MEMORY_BYTES_MIN = 0
+    assert not without(tmp_path)
+    os.environ["TMPDIR"] = tempfile.gettempdir()
+    assert without(tmp_path)
+    del os.environ["TMPDIR"]
