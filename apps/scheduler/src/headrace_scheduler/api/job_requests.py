@@ -114,7 +114,7 @@ class JobRequests:
         async with self._locked(job_id) as job:
             _refuse_open(job)
             outcome = await self.tables.jobs.outcome(job_id)
-            await self.tables.jobs.ask_cancel(job_id, None)
+            await self.tables.jobs.forget_cancel(job)
             if job.losses.crash_tokens:
                 # It starts anew; whether it kills its worker is seen again.
                 await self.tables.jobs.write_losses(job_id, replace(job.losses, crash_tokens=frozenset()))

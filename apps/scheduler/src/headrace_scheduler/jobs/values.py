@@ -94,6 +94,7 @@ class Job:
     """A job as its row in `jobs_sharded` and our row in `jobs_by_id` tell it.
 
     `status_us` is the `WRITETIME` of the status: a later status must be written above it, and is written one above.
+    `cancel_asked_at`: somebody wanted it to run no more while it could not be locked.
     """
 
     key: JobKey
@@ -103,6 +104,7 @@ class Job:
     status_us: int
     terms: JobTerms = NO_TERMS
     losses: JobLosses = NO_LOSSES
+    cancel_asked_at: datetime | None = None
 
     @property
     def job_id(self) -> UUID:

@@ -14,10 +14,12 @@ from uuid import UUID
 
 from headrace.tables import Row
 from headrace_scheduler.jobs.texts import payload_type
-from headrace_scheduler.jobs.values import NO_LOSSES, NO_TERMS, Job, JobKey, JobLosses, JobStatus, JobTerms, Pending
+from headrace_scheduler.jobs.values import Job, JobKey, JobLosses, JobStatus, JobTerms, Pending
 from headrace_scheduler.tables.job_tables import JobTables, Write, as_id, micros
 
 Now = Callable[[], datetime]
+MILLISECOND_US = 1_000
+"""Cassandra keeps moments in milliseconds, and write times in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +74,24 @@ class JobRows:
             found, guessed = await asyncio.gather(self._tables.rows("job_where", job_id=job_id), self.read(guess))
         if not found or found[0][0] is None:
             return None
-        bucket_id, scheduled_time, *terms, suspect, alone_token, crash_tokens = found[0]
-        key, losses = (
-            JobKey(bucket_id, scheduled_time, job_id),
-            JobLosses(bool(suspect), alone_token, _tokens(crash_tokens)),
-        )
-        if key == guess:
-            return guessed and replace(guessed, terms=JobTerms(*terms), losses=losses)
-        return await self.read(key, JobTerms(*terms), losses)
+        bucket_id, scheduled_time, *terms, suspect, alone_token, crash_tokens, cancel_asked_at = found[0]
+        key = JobKey(bucket_id, scheduled_time, job_id)
+        job = guessed if key == guess else await self.read(key)
+        losses = JobLosses(bool(suspect), alone_token, _tokens(crash_tokens))
+        return job and replace(job, terms=JobTerms(*terms), losses=losses, cancel_asked_at=cancel_asked_at)
 
     async def bucket(self, job_id: UUID) -> int | None:
         """The bucket of a job that was seen here once."""
         found = await self._tables.rows("job_where", job_id=job_id)
         return found[0][0] if found else None
 
-    async def read(self, key: JobKey, terms: JobTerms = NO_TERMS, losses: JobLosses = NO_LOSSES) -> Job | None:
-        """The job's row as it is now."""
+    async def read(self, key: JobKey) -> Job | None:
+        """The job's row as it is now, without what `jobs_by_id` knows of it."""
         found = await self._tables.rows("job_row", **_key(key))
         if not found:
             return None
         payload, status, attempts, status_us = found[0]
-        return Job(key, payload, status or JobStatus.PENDING, attempts or 0, status_us or 0, terms, losses)
+        return Job(key, payload, status or JobStatus.PENDING, attempts or 0, status_us or 0)
 
     async def adopt(self, pending: Pending) -> Job:
         """A job of another program, seen here for the first time: from now on it is found by its id.
@@ -100,12 +99,17 @@ class JobRows:
         Such a program writes both rows under one key. If there is none in `jobs_sharded`, it is made.
         """
         key = JobKey(pending.bucket_id, pending.scheduled_time, pending.job_id)
-        job = await self.read(key)
+        job = await self.recognise(key)
         if job is None:
             job = Job(key, pending.payload, JobStatus.PENDING, 0, pending.written_us or micros(self._now()))
             await self.add(job)
-        else:
-            await self._register(job, pending.scheduled_time, micros(self._now()))
+        return job
+
+    async def recognise(self, key: JobKey) -> Job | None:
+        """A job of another program by its row: from now on it is found by its id. None: there is no such row."""
+        job = await self.read(key)
+        if job is not None:
+            await self._register(job, key.scheduled_time, micros(self._now()))
         return job
 
     async def write_status(self, job: Job, status: str, attempts: int, *beside: Write) -> Job:
@@ -158,9 +162,17 @@ class JobRows:
     def pending_time(self, job_id: UUID, moment: datetime) -> Write:
         return self._own("job_pending_time", job_id, pending_time=moment)
 
-    async def ask_cancel(self, job_id: UUID, moment: datetime | None) -> None:
-        """A running job is to be cancelled; None: this is over."""
+    async def ask_cancel(self, job_id: UUID, moment: datetime) -> None:
+        """A job that cannot be cancelled here and now, because its lock is another's, is to be."""
         await self._write("job_cancel_ask", job_id, cancel_asked_at=moment)
+
+    async def forget_cancel(self, job: Job) -> None:
+        """What was asked for has been passed by: the job runs anew. Dated above what was asked, whosever clock was
+        ahead."""
+        if job.cancel_asked_at is not None:
+            asked_us = micros(job.cancel_asked_at) + MILLISECOND_US
+            written_us = max(micros(self._now()), asked_us)
+            await self._write("job_cancel_ask", job.job_id, cancel_asked_at=None, written_us=written_us)
 
     async def write_losses(self, job_id: UUID, losses: JobLosses) -> None:
         tokens = ",".join(map(str, sorted(losses.crash_tokens)))

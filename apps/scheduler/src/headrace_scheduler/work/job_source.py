@@ -207,14 +207,22 @@ class JobSource:
         # wants it to run again writes later than it ended; a row without a payload does not tell when it was written.
         return not (job.ended and 0 < seen.written_us < job.status_us)
 
-    async def _begin(self, job: Job, seen: Pending | None, leased: Leased, pending_time: datetime) -> HeldItem:
+    async def _begin(self, job: Job, seen: Pending | None, leased: Leased, pending_time: datetime) -> HeldItem | None:
         fence, tables = leased.lease.fence, self._tables
         job = job.under(fence)
         if job.status == JobStatus.RUNNING and not leased.repeated:
             # Whoever had the lock before was lost in a run, and left a pending row all the same.
             job = await note_lost_runs(tables, job)
-        run = JobRun(job.job_id, run_id_of(job.job_id, fence), leased.lease.holder, fence, None)
         removal = [] if seen is None else [tables.pending.removal(seen)]
+        if job.ended:
+            # Another program wants it to run again, and nobody has cancelled that.
+            await tables.jobs.forget_cancel(job)
+        elif job.cancel_asked_at is not None and not leased.repeated:
+            # Whoever cancelled it could not lock it. Of a run that has begun the next renewal sees it.
+            await tables.jobs.write_status(job, JobStatus.CANCELLED, job.attempts, *removal)
+            await self._locks.release(job.job_id, fence)
+            return None
+        run = JobRun(job.job_id, run_id_of(job.job_id, fence), leased.lease.holder, fence, None)
         # A repeat may be of a run that was started alone before.
         waits = job.losses.suspect and job.losses.alone_token != fence
         if waits:

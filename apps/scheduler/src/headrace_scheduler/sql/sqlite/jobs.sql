@@ -1,7 +1,7 @@
 -- name: job_where
 -- Where the job's row is, and what was asked for with it.
 SELECT bucket_id, scheduled_time AS "scheduled_time [time]", max_duration_seconds, callback_url, correlation_id,
-       suspect, alone_token, crash_tokens
+       suspect, alone_token, crash_tokens, cancel_asked_at AS "cancel_asked_at [time]"
   FROM jobs_by_id
  WHERE job_id = :job_id;
 
