@@ -176,6 +176,19 @@ async def test_the_reconciler_deletes_in_slices_and_rests(embedded: World) -> No
     assert await embedded.rows() == []
 
 
+async def test_a_bucket_that_cannot_be_read_keeps_no_other_from_its_purge(embedded: World) -> None:
+    """Neither do its requests and its audit wait for it."""
+    kept, gone = [await ended(embedded, bucket=bucket) for bucket in (0, 3)]
+    retention = Retention(embedded.parts)
+    embedded.recorded.broken["job_scan"] = Unreachable("too many tombstones")
+    steps = [await retention.step() for _ in range(embedded.parts.installation.polled)]
+    assert steps == [0, 0, 0, 1]
+    embedded.recorded.names.clear()
+    assert await retention.step() == 0
+    assert embedded.recorded.names == [], "the sweep is over"
+    assert [await embedded.status(job_id) for job_id in (kept, gone)] == [JobStatus.COMPLETED, "unknown"]
+
+
 async def test_the_queues_of_tenants_are_purged_as_well(embedded: World) -> None:
     queue = await embedded.tables.queues.queue(QueueName("acme"))
     job_id = await ended(embedded, bucket=queue.own_buckets[0])

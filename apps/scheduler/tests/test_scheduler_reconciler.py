@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from scheduler_losses import MOMENT_S, expire, lose
@@ -18,9 +18,11 @@ from headrace.errors import Unreachable
 from headrace.tables import Row
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobRun, JobStatus, Pending
+from headrace_scheduler.reconciler.purger import START, JobPurger, PurgeLimits
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.job_tables import JobTables, Write, micros
+from headrace_scheduler.tables.pending_rows import LONG_AGO
 from headrace_scheduler.tables.run_history import RunHistory
 from headrace_scheduler.work.lost_runs import LOST
 
@@ -260,10 +262,14 @@ class UnreadBuckets:
 
     def __init__(self, inner: JobTables, *buckets: int) -> None:
         self._inner, self._buckets = inner, buckets
+        # From where the others were scanned.
+        self.asked: list[datetime] = []
 
     async def rows(self, name: str, /, **values: Any) -> list[Row]:
         if name == "job_scan" and values["bucket_id"] in self._buckets:
             raise Unreachable("too many tombstones")
+        if name == "job_scan":
+            self.asked.append(values["after_time"])
         return await self._inner.rows(name, **values)
 
     async def together(self, *writes: Write) -> None:
@@ -283,6 +289,70 @@ async def test_a_bucket_that_cannot_be_read_keeps_no_other_from_it(embedded: Wor
             await reconciler.look()
     waiting = {candidate.key for candidate in await world.candidates()}
     assert waiting == {str(lost[1]), str(lost[3])}
+
+
+async def test_what_has_ended_is_purged_beside_a_bucket_that_cannot_be_read(embedded: World) -> None:
+    world = embedded
+    world.clock.move(days=-40)
+    job_id = await world.insert_foreign(0, world.clock())
+    item = await world.hold(job_id)
+    assert item is not None
+    assert await world.source.settle(item, world.settlement())
+    world.clock.move(days=40)
+    unread = AllTables.on(UnreadBuckets(world.recorded, 3), world.clock)
+    stop = asyncio.Event()
+    running = asyncio.ensure_future(JobReconciler(replace(world.parts, tables=unread)).run(stop))
+
+    async def purged() -> bool:
+        return await world.tables.jobs.find(job_id) is None
+
+    await eventually(purged, "its days are over")
+    stop.set()
+    await running
+
+
+async def test_a_bucket_that_cannot_be_read_lets_nobody_read_the_others_from_their_beginning(embedded: World) -> None:
+    tables = UnreadBuckets(embedded.recorded, 3)
+    reconciler = JobReconciler(replace(embedded.parts, tables=AllTables.on(tables, embedded.clock)))
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            await reconciler.look()
+    assert [after.year == LONG_AGO.year for after in tables.asked] == [True] * 3 + [False] * 3
+
+
+async def test_a_job_that_is_deleted_while_it_is_judged_does_not_come_back(embedded: World) -> None:
+    world = embedded
+    job = await world.create()
+    for candidate in await world.candidates():
+        await world.tables.pending.remove(candidate.row)
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+    world.recorded.gates["job_where"] = gate = asyncio.Event()
+    looking = asyncio.ensure_future(JobReconciler(world.parts).look())
+    await eventually(lambda: "job_where" in world.recorded.names, "it is about to judge")
+    behind = AllTables.on(world.recorded.inner, world.clock)
+    await behind.jobs.write_status(job, JobStatus.COMPLETED, 0)
+    limit = world.clock() + timedelta(days=1)
+    purger = JobPurger(behind, world.parts.locks, 5.0)
+    assert (await purger.page(job.key.bucket_id, START, PurgeLimits(limit, limit))).purged == 1
+    gate.set()
+    assert await looking == 0
+    assert await world.rows() == []
+    assert await world.candidates() == []
+
+
+@pytest.mark.parametrize("odd", [{"written_us": 2**63 - 1}, {"payload": "[" * 100_000}])
+async def test_a_row_that_cannot_be_put_right_keeps_no_other_from_it(odd: dict[str, Any], world: World) -> None:
+    """No status can be written above the last write time there is; and a payload that is nested too deep is one."""
+    at = whole_ms(world.clock() - timedelta(minutes=2))
+    row = {"bucket_id": 0, "scheduled_time": at, "job_id": uuid4(), "payload": "{}", "written_us": 1}
+    await world.recorded.inner.rows("job_add", **{**row, **odd}, status=JobStatus.RUNNING)
+    lost = await world.insert_foreign(0, world.clock())
+    for candidate in await world.candidates():
+        await world.tables.pending.remove(candidate.row)
+    world.clock.move(seconds=YOUNG.total_seconds() + 1)
+    await JobReconciler(world.parts).look()
+    waiting = {candidate.key for candidate in await world.candidates()}
+    assert waiting == ({str(lost)} if "written_us" in odd else {str(lost), str(row["job_id"])})
 
 
 async def test_a_job_that_was_enqueued_since_it_was_looked_for_keeps_its_lock_free(

@@ -94,8 +94,8 @@ def payload_of(text: str | None) -> dict[str, Any]:
         return {}
     try:
         payload = json.loads(text)
-    except ValueError:
-        raise InvalidPayload("the payload is not JSON") from None
+    except (ValueError, RecursionError):
+        raise InvalidPayload("the payload is not JSON, or nested too deep") from None
     if not isinstance(payload, dict):
         raise InvalidPayload("the payload is not a JSON object")
     return payload

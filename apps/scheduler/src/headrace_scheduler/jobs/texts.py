@@ -30,10 +30,10 @@ def payload_type(text: str | None) -> str | None:
 
 
 def payload_value(text: str | None) -> Any:
-    """A payload as JSON; what another program wrote may be any text."""
+    """A payload as JSON; what another program wrote may be any text, also one that is nested too deep to be read."""
     if text is None:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from headrace.errors import HeadraceError
+from headrace.errors import CallerError, HeadraceError
 from headrace.services import NamedLease, Term, leader, rest
 from headrace_scheduler.jobs.values import ENDED, RESOURCE, JobKey
 from headrace_scheduler.parts import SchedulerParts
@@ -72,13 +72,14 @@ class JobReconciler:
         await leader(lease, loop, stop)
 
     async def _look(self) -> None:
-        try:
-            await self.look()
-            await self._retention.step()
-        except HeadraceError as error:
-            if not error.heals:
-                raise
-            log.warning("reconciler.failing", error=str(error))
+        """What fails is tried again by the next pass, and keeps nothing else from being done in this one."""
+        for step in (self.look, self._retention.step):
+            try:
+                await step()
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                log.warning("reconciler.failing", error=str(error))
 
     async def look(self) -> int:
         """One pass over all buckets; how many jobs were put back. One that cannot be read is the last of the next pass,
@@ -95,12 +96,15 @@ class JobReconciler:
         if full:
             self._settled.clear()
         buckets = [*await self._rounds.buckets(), *await self._strays.buckets()]
-        for bucket in sorted(buckets, key=lambda bucket: (bucket < self._first, bucket)):
-            self._first = bucket + 1
-            put_back += await self._bucket(bucket)
-        if full:
-            ended = time.monotonic()
-            self._full_at = ended + max(FULL_S, REST_SHARE * (ended - began))
+        try:
+            for bucket in sorted(buckets, key=lambda bucket: (bucket < self._first, bucket)):
+                self._first = bucket + 1
+                put_back += await self._bucket(bucket)
+        finally:
+            # Also of a pass that was cut off: what it has not come to is read from the beginning by the next one.
+            if full:
+                ended = time.monotonic()
+                self._full_at = ended + max(FULL_S, REST_SHARE * (ended - began))
         return put_back
 
     async def _lost_locks(self) -> int:
@@ -163,11 +167,12 @@ class JobReconciler:
         return abs(micros(self._tables.now()) - row.status_us) < YOUNG // timedelta(microseconds=1)
 
     async def _repaired(self, key: JobKey, status: str) -> bool:
-        """A job that cannot be judged now is found again by the next pass."""
+        """A job that cannot be judged now is found again by the next pass. So is one whose row no statement can have
+        the values for, as another program may have written it: the others must not suffer for it."""
         try:
             done = await self._repairer.repair(key)
         except HeadraceError as error:
-            if not error.heals:
+            if not (error.heals or isinstance(error, CallerError)):
                 raise
             log.warning("job.not_judged", job=str(key.job_id), error=str(error))
             return False

@@ -45,12 +45,10 @@ class Repairer:
             await self._locks.release(key.job_id, leased.lease.fence)
 
     async def _half_done(self, key: JobKey) -> Job | None:
-        """The job as it is now; None if it has ended or waits. A row that is not the job's own, because its
-        program wrote another one, is left alone."""
-        job = await self._tables.jobs.find(key.job_id)
-        if job is None:
-            job = await self._tables.jobs.adopt(Pending(key.bucket_id, key.scheduled_time, key.job_id))
-        if job.ended or job.key != key:
+        """The job as it is now; None if it has ended or waits, or was deleted since it was looked for. A row that is
+        not the job's own, because its program wrote another one, is left alone."""
+        job = await self._tables.jobs.find(key.job_id) or await self._tables.jobs.recognise(key)
+        if job is None or job.ended or job.key != key:
             return None
         pending_time = (await self._tables.jobs.outcome(key.job_id)).pending_time
         for moment in {key.scheduled_time, pending_time or key.scheduled_time}:

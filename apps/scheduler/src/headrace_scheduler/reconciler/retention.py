@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from headrace.errors import CallerError, HeadraceError
 from headrace.tables import RequestKeys
 from headrace_scheduler.jobs.values import JobKey
 from headrace_scheduler.parts import SchedulerParts
-from headrace_scheduler.reconciler.purger import START, JobPurger, PurgeLimits
+from headrace_scheduler.reconciler.purger import START, JobPurger, PurgedPage, PurgeLimits
 from headrace_scheduler.tables.audit_events import AuditEvents
 from headrace_scheduler.tables.used_buckets import UsedBuckets
 
@@ -46,7 +47,14 @@ class Retention:
             self._buckets = await self._every()
         bucket = self._buckets[0]
         limits = PurgeLimits(self._limit(self._jobs_days), self._limit(self._dead_days))
-        page = await self._purger.page(bucket, replace(self._after, bucket_id=bucket), limits, ROOM)
+        try:
+            page = await self._purger.page(bucket, replace(self._after, bucket_id=bucket), limits, ROOM)
+        except HeadraceError as error:
+            if not (error.heals or isinstance(error, CallerError)):
+                raise
+            # What it holds is kept until the next sweep; the buckets behind it are not.
+            log.warning("jobs.not_purged", bucket=bucket, error=str(error))
+            page = PurgedPage(0, None)
         if page.purged:
             log.info("jobs.purged", bucket=bucket, jobs=page.purged)
         await self._move(page.after)
