@@ -5,10 +5,12 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from scheduler_losses import MOMENT_S, expire
 from scheduler_world import World
 
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobRun, JobStatus, Pending
+from headrace_scheduler.reconciler.reconciler import JobReconciler
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -28,6 +30,18 @@ async def test_a_job_that_was_cancelled_while_its_lock_was_held_is_not_run(begun
     assert await world.parts.locks.take(job.job_id, "others", 30.0) is not None, "the lock is let go"
     assert await world.candidates() == []
     assert all(run.end_at is not None for run in await world.tables.history.runs(job.job_id))
+
+
+async def test_a_cancel_does_not_hide_that_a_lost_run_had_ended_well(world: World) -> None:
+    """Whoever takes the lock of a lost run over takes with it which run that was."""
+    job = await world.create()
+    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    assert item is not None
+    await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), JobStatus.COMPLETED))
+    await expire(world, job.job_id)
+    await world.requests.cancel(job.job_id)
+    assert await JobReconciler(world.parts).look() == 1
+    assert await world.status(job.job_id) == JobStatus.COMPLETED
 
 
 @pytest.mark.parametrize("by", ["request", "row"])

@@ -35,7 +35,7 @@ async def test_lost_runs_are_counted_once_whatever_statement_fails(world: World,
         assert await reconciler.look() == 1
     token = await lose(world, job.job_id, alone=True)
     world.recorded.broken |= {name: Unreachable("cut off") for name in ("job_losses", "run_end", "pending_add")}
-    assert sum([await JobReconciler(world.parts).look() for _ in range(4)]) == 1
+    assert sum([await reconciler.look() for _ in range(4)]) == 1
     assert not world.recorded.broken
     found = await world.tables.jobs.find(job.job_id)
     assert found is not None

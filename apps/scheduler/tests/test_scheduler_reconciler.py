@@ -20,6 +20,7 @@ from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobRun, JobStatus, Pending
 from headrace_scheduler.reconciler.purger import START, JobPurger, PurgeLimits
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
+from headrace_scheduler.reconciler.repair import Repairer
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.job_tables import JobTables, Write, micros
 from headrace_scheduler.tables.pending_rows import LONG_AGO
@@ -117,6 +118,31 @@ async def test_a_run_that_had_ended_well_is_not_run_again(world: World, reconcil
     await expire(world, job.job_id)
     assert await reconciler.look() == 1
     assert await world.status(job.job_id) == JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize("by", ["the same", "another"])
+@pytest.mark.parametrize(("end", "becomes"), [("completed", JobStatus.COMPLETED), ("failed", JobStatus.PENDING)])
+async def test_how_a_lost_run_had_ended_is_known_until_it_is_written(
+    end: str, becomes: str, by: str, world: World
+) -> None:
+    """Also to whoever goes on with a job that could not be put right at the first try."""
+    job = await world.create()
+    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    assert item is not None
+    await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), end))
+    await expire(world, job.job_id)
+    hold_ms = 200 if by == "another" else 5_000
+    repairer = Repairer(replace(world.parts, settings=replace(world.parts.settings, lock_ttl_ms=hold_ms)), "first")
+    world.recorded.broken["job_status"] = Unreachable("the bucket cannot be written")
+    with pytest.raises(Unreachable):
+        await repairer.repair(job.key)
+    if by == "another":
+        await expire(world, job.job_id)
+        repairer = Repairer(world.parts, "second")
+    assert await repairer.repair(job.key) == becomes
+    found = await world.tables.jobs.find(job.job_id)
+    assert found is not None
+    assert (found.status, found.attempts) == (becomes, int(end == "failed"))
 
 
 async def test_an_earlier_run_that_had_ended_well_says_nothing_of_this_one(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -143,15 +143,14 @@ class JobRequests:
         job = await self._job(job_id)
         if job.ended:
             raise Conflict(f"job {job_id} is {job.status}")
-        try:
-            async with self._locked(job_id) as held:
-                if held.ended or held.status == JobStatus.RUNNING:
+        # What runs is its worker's to end, or the reconciler's: the lock says which run was lost, until it is taken.
+        if job.status != JobStatus.RUNNING:
+            # Refused: a worker takes it just now.
+            with suppress(Conflict):
+                async with self._locked(job_id) as held:
+                    if not (held.ended or held.status == JobStatus.RUNNING):
+                        return await self._cancel_waiting(held)
                     job = held
-                else:
-                    return await self._cancel_waiting(held)
-        except Conflict:
-            # A worker holds it, or takes it just now.
-            pass
         if not job.ended:
             now = self.tables.now()
             await self.tables.jobs.ask_cancel(job_id, now)

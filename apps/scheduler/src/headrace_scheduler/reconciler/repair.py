@@ -13,6 +13,8 @@ from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.work.job_source import enqueue
 from headrace_scheduler.work.lost_runs import LOST, note_lost_runs
 
+FOR_RUN = "/run:"
+"""The lock of a repair is held in the name of the run that was lost: taking it replaces that run's token."""
 ERROR_LOST = "the worker was lost after the run had failed, and with it what had gone wrong"
 
 
@@ -29,20 +31,26 @@ class Repairer:
 
     async def _repair(self, key: JobKey) -> str:
         lost = await self._locks.look(key.job_id)
-        if lost is not None and not lost.free:
+        token = _lost_token(lost)
+        holder = self._holder if token is None else f"{self._holder}{FOR_RUN}{token}"
+        if lost is not None and not lost.free and lost.holder != holder:
             return ""
         released = lost is None or not lost.holder
         if released and await self._half_done(key) is None:
             # It was enqueued, or has ended, since it was looked for: nobody needs its lock for that.
             return ""
-        leased = await self._locks.take(key.job_id, self._holder, self._hold_s)
+        leased = await self._locks.take(key.job_id, holder, self._hold_s)
         if leased is None:
             return ""
-        try:
-            job = await self._half_done(key)
-            return "" if job is None else await self._put_right(job.under(leased.lease.fence), lost)
-        finally:
-            await self._locks.release(key.job_id, leased.lease.fence)
+        fence = leased.lease.fence
+        # What could not be put right before is ours still, and lasts from now on.
+        if leased.repeated and not await self._locks.renew(key.job_id, fence, self._hold_s):
+            return ""
+        job = await self._half_done(key)
+        done = "" if job is None else await self._put_right(job.under(fence), token)
+        # Not if that failed: the lock says which run was lost, to whoever goes on.
+        await self._locks.release(key.job_id, fence)
+        return done
 
     async def _half_done(self, key: JobKey) -> Job | None:
         """The job as it is now; None if it has ended or waits, or was deleted since it was looked for. A row that is
@@ -56,10 +64,10 @@ class Repairer:
                 return None
         return job
 
-    async def _put_right(self, job: Job, lost: Lease | None) -> str:
+    async def _put_right(self, job: Job, token: int | None) -> str:
         """What the lost run has come to decides: it had ended well, or failed, or nothing is known of it."""
         now = whole_ms(self._tables.now())
-        run = await self._run_of(job, lost)
+        run = await self._run_of(job, token)
         if job.status == JobStatus.RUNNING and run is not None:
             if run.status == JobStatus.COMPLETED:
                 job = await self._tables.jobs.write_status(job, JobStatus.COMPLETED, job.attempts)
@@ -85,15 +93,23 @@ class Repairer:
             self._metrics.repaired(FAILED)
         return job.status
 
-    async def _run_of(self, job: Job, lost: Lease | None) -> JobRun | None:
+    async def _run_of(self, job: Job, token: int | None) -> JobRun | None:
         """The run that the lost lock was taken for; an earlier one says nothing of this."""
-        if lost is None:
+        if token is None:
             return None
         runs = await self._tables.history.runs(job.job_id)
-        return next((run for run in runs if run.fencing_token == lost.fence), None)
+        return next((run for run in runs if run.fencing_token == token), None)
 
     async def _bury(self, job: Job, now: datetime) -> Job:
         await self._tables.dead.add(
             DeadJob(job.job_id, job.attempts, ERROR_LOST, now, job.payload, LOST, None, job.terms.correlation_id)
         )
         return await self._tables.jobs.write_status(job, JobStatus.DLQ, job.attempts)
+
+
+def _lost_token(lost: Lease | None) -> int | None:
+    """The token of the run that was lost with this lock, also if a repair was lost with it since."""
+    if lost is None:
+        return None
+    _, is_repair, token = lost.holder.partition(FOR_RUN)
+    return int(token) if is_repair and token.isdecimal() else lost.fence
