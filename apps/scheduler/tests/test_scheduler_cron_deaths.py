@@ -42,7 +42,8 @@ async def all_confirmed(cron: WorldCron) -> None:
             await cron.firer.look()
         except TryAgain:
             return False
-        return not any(each.marks.open_at for each in await cron.rows.all())
+        found = [(each.marks, each.created_at) for each in await cron.rows.all()]
+        return all(marks.open_at is None and marks.handled_at > since for marks, since in found)
 
     await eventually(look, "every fire is confirmed", CONFIRMED_S_MAX)
 

@@ -30,6 +30,8 @@ clocks of two workers may differ."""
 FIRES_KEPT = timedelta(days=30)
 FORGET_EVERY = timedelta(days=1)
 UNREADABLE_EVERY = timedelta(minutes=1)
+REST_FIRST, REST_MAX = timedelta(seconds=1), timedelta(seconds=64)
+"""How long a schedule that failed is left alone."""
 log = structlog.get_logger("scheduler")
 
 
@@ -41,6 +43,8 @@ class CronFirer:
         self._timetable: Callable[[CronRule], Timetable] = lru_cache(1_000)(CronRule.timetable)
         self._forget_at: dict[UUID, datetime] = {}
         self._told_at: dict[UUID, datetime] = {}
+        # Schedules that failed: how long each rests, and until when.
+        self._failed: dict[UUID, tuple[timedelta, datetime]] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         pauses = Pauses()
@@ -56,11 +60,36 @@ class CronFirer:
             await rest(stop, wait_s)
 
     async def look(self) -> float:
-        """Go on with every schedule by one moment; how long to wait before the next look."""
-        waits = [LOOK_S_MAX]
+        """Go on with every schedule by one moment; how long to wait before the next look. One that fails is left alone
+        for a while, and the others have had their turn when an error that heals is raised."""
+        waits, failure = [LOOK_S_MAX], list[HeadraceError]()
         for schedule in await self._rows.all():
-            waits.append(await self.attend(schedule))
+            if self._rests(schedule.schedule_id):
+                continue
+            try:
+                waits.append(await self.attend(schedule))
+                self._failed.pop(schedule.schedule_id, None)
+            except HeadraceError as error:
+                if not (error.heals or isinstance(error, CallerError)):
+                    raise
+                self._leave_alone(schedule.schedule_id, error)
+                failure += [error] if error.heals else []
+        if failure:
+            raise failure[0]
         return min(waits)
+
+    def _rests(self, schedule_id: UUID) -> bool:
+        now = self._now()
+        _, until = self._failed.get(schedule_id, (timedelta(), now))
+        # Not for as long as the clock was set back.
+        return now < until <= now + REST_MAX
+
+    def _leave_alone(self, schedule_id: UUID, error: HeadraceError) -> None:
+        """Twice as long each time: what cannot be reached takes seconds to fail, and the others wait for that."""
+        before, _ = self._failed.get(schedule_id, (timedelta(), None))
+        rest = min(max(2 * before, REST_FIRST), REST_MAX)
+        self._failed[schedule_id] = (rest, self._now() + rest)
+        log.warning("schedule.failing", schedule=str(schedule_id), rest_s=rest.total_seconds(), error=str(error))
 
     async def attend(self, schedule: CronSchedule) -> float:
         """Go on with one schedule, as it was seen, by one moment."""
