@@ -13,6 +13,7 @@ from http_sample import KEY, After, Sample
 from headrace.core.errors import Conflict, Unreachable
 from headrace.http import Answer, Attempt, Begun, IdempotencyStore, Limits, MemoryIdempotency
 from headrace.http.idempotency import ENTRIES_MAX, KEPT_S
+from headrace.http.problems import Problem
 from headrace.testing.contracts.idempotency import FIRST, MADE, SECOND, IdempotencyContract
 from headrace.testing.passage import ManualClock, ManualPassage
 
@@ -224,3 +225,14 @@ async def test_a_store_without_holds_does_not_pass_the_contract() -> None:
         await contract.test_the_same_key_is_in_flight_while_the_first_is_at_it(Careless())
     with pytest.raises(AssertionError):
         await contract.test_one_of_many_at_once_is_granted(Careless())
+
+
+async def test_what_was_too_much_is_not_kept_for_the_repeat(sample: Sample) -> None:
+    """The answer says when to come again; the same key must not meet it for ever."""
+    sample.error = Problem(429, "quota", "too many wait", headers={"Retry-After": "1"})
+    async with sample.client() as client:
+        refused = await post(client)
+        sample.error = None
+        answers = [await post(client) for _ in range(2)]
+    assert (refused.status_code, [answer.status_code for answer in answers]) == (429, [201, 201])
+    assert len(sample.made) == 1

@@ -29,7 +29,7 @@ from headrace_scheduler.tables.pending_rows import LONG_AGO
 from headrace_scheduler.work.job_source import JobSource
 
 BUCKETS = "4"
-HOLD_S = 5.0
+HOLD_S = 30.0
 STRAYS = (-7, 99, 1_999_999)
 """Buckets that nobody of ours writes to."""
 _JOB = ("bucket_id", "scheduled_time", "job_id")
@@ -153,10 +153,15 @@ async def open_world(settings: SchedulerSettings) -> AsyncIterator[World]:
         yield World(parts, clock, recorded, tables, source, JobRequests(tables, parts.locks, handlers, buckets, HOLD_S))
 
 
+def patient(options: CassandraOptions) -> CassandraOptions:
+    """For a server that is busy with other tests."""
+    return replace(options, timeout_s=60.0, connect_timeout_s=60.0)
+
+
 async def clean(options: CassandraOptions) -> None:
     """Empty the tables row by row, which is faster than truncating them. What a clock ahead has written goes as well,
     and a deletion that is dated ahead hides nothing but the row of a job that is over."""
-    session = await CassandraSession.open(options)
+    session = await CassandraSession.open(patient(options))
     try:
         ahead_us = micros(datetime.now(UTC) + timedelta(days=36_500))
         for table, key in KEYS.items():

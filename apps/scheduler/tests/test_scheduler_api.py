@@ -38,7 +38,7 @@ async def client_of(world: World) -> AsyncIterator[httpx.AsyncClient]:
     rules = world.parts.settings.tenants
     surface = JobSurface(world.requests, JobList(world.tables, 4), cron, OpenJobs(world.tables, 4, rules))
     jobs = job_routes(surface)
-    routes = [jobs, told_routes(surface), dead_routes(world.requests), cron_routes(cron)]
+    routes = [jobs, told_routes(surface), dead_routes(surface), cron_routes(cron)]
     app = application(options, routes)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         yield client
@@ -59,7 +59,7 @@ async def local(embedded: World) -> AsyncIterator[httpx.AsyncClient]:
 async def run(world: World, job_id: str) -> None:
     """A worker runs the job well."""
     (candidate,) = [each for each in await world.candidates() if each.key == job_id]
-    item = await world.source.hold(candidate, "worker-1", 5.0)
+    item = await world.source.hold(candidate, "worker-1", HOLD_S)
     assert item is not None
     assert await world.source.settle(item, world.settlement(result={"sum": 3}))
 

@@ -69,6 +69,13 @@ def test_a_payload_that_can_be_run_is_accepted(payload: dict[str, Any], registry
         ({"type": "http"}, "url"),
         ({"type": "http", "url": "http://h", "method": "BREW"}, "method"),
         ({"type": "http", "url": "http://h", "headers": {"a": "b\r\nc: d"}}, "headers.a"),
+        ({"type": "http", "url": "http://h", "headers": {"a": "Bearer s3cret "}}, "headers.a"),
+        ({"type": "http", "url": "http://h", "headers": {"a": " s3cret"}}, "headers.a"),
+        ({"type": "http", "url": "http://h", "headers": {"a b": "c"}}, "headers.'a b'"),
+        ({"type": "http", "url": "http://h", "headers": {"": "c"}}, "headers"),
+        ({"type": "http", "url": "http://h", "headers": {"Host": "admin"}}, "headers.Host"),
+        ({"type": "http", "url": "http://h", "headers": {"content-length": "5"}}, "headers.content-length"),
+        ({"type": "http", "url": "http://h", "headers": {"Transfer-Encoding": "x"}}, "headers.Transfer-Encoding"),
         ({"type": "command", "argv": "true"}, "argv"),
         ({"type": "command", "argv": ["a\0b"]}, "argv"),
         ({"type": "python", "name": ""}, "name"),
@@ -78,8 +85,9 @@ def test_a_payload_that_can_be_run_is_accepted(payload: dict[str, Any], registry
 def test_any_other_payload_is_refused_by_the_field(
     payload: dict[str, Any], named: str, registry: HandlerRegistry
 ) -> None:
-    with pytest.raises(InvalidPayload, match=named):
+    with pytest.raises(InvalidPayload, match=named) as refused:
         registry.check(payload)
+    assert "s3cret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["[1]", "7", "not json"])
@@ -144,7 +152,7 @@ async def receiver(answer: bytes) -> AsyncIterator[tuple[str, list[bytes], async
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests, gone
-        await asyncio.wait_for(gone.wait(), 10)
+        await asyncio.wait_for(gone.wait(), 60)
 
 
 async def test_a_call_carries_what_fences_it_and_no_payload_can_replace_it() -> None:
@@ -174,7 +182,7 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
         await eventually(lambda: requests, "the call has come")
         calling.cancel()
         await asyncio.wait([calling])
-        await asyncio.wait_for(gone.wait(), 10)
+        await asyncio.wait_for(gone.wait(), 60)
 
 
 async def test_what_is_not_allowed_is_dead_at_once() -> None:
@@ -228,7 +236,7 @@ async def test_what_a_command_leaves_behind_is_killed_when_it_has_ended(tmp_path
     """Also if it holds the output open: the job ends when its command does."""
     note = tmp_path / "pid"
     line = ["/bin/sh", "-c", f"sleep 60 & echo $! > {note}; echo done"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(55):
         result: Any = await Command(("/bin/sh",), os.environ).run(job(type="command", argv=line))
     assert result == {"exit_code": 0, "output": "done\n"}
     await eventually(lambda: started_at(int(note.read_text())) is None, "what it left behind is gone")

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from scheduler_world import STRAYS, World, open_world
+from scheduler_world import HOLD_S, STRAYS, World, open_world
 from waiting import eventually
 
 from headrace.core.claims import Loss
@@ -57,7 +57,7 @@ def limit(world: World) -> datetime:
 
 
 async def purge(world: World, before: datetime, dead: bool = True, dry_run: bool = False) -> int:
-    purger = JobPurger(world.tables, world.parts.locks, 5.0, dry_run)
+    purger = JobPurger(world.tables, world.parts.locks, HOLD_S, dry_run)
     limits, purged = PurgeLimits(before, before if dead else None), 0
     for bucket in await used_buckets(world).every():
         page = await purger.page(bucket, replace(START, bucket_id=bucket), limits)
@@ -148,7 +148,7 @@ async def test_tokens_begin_anew_only_when_their_job_is_gone(cassandra_environme
                 await purge(world, limit(world))
             # A process of its own each time: none falls behind tokens that it has had.
             async with open_world(settings) as other:
-                leased = await other.parts.locks.take(job_id, "somebody", 5.0)
+                leased = await other.parts.locks.take(job_id, "somebody", HOLD_S)
                 assert leased is not None
                 assert (leased.lease.fence > 100) is not gone
                 assert ("lookup" in await left(world, job_id)) is not gone
@@ -232,6 +232,8 @@ async def test_the_command_counts_and_deletes(
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout)["jobs"])
     assert found == [1, 1, 0]
+    audited = await AuditEvents(embedded.recorded).of_day(embedded.clock().date().isoformat())
+    assert [(event.action, event.subject) for event in audited] == [("jobs.purge", f"before {before}")] * 2
     wrong = await asyncio.to_thread(
         lambda: headrace_command("scheduler", "purge", "--before", "2020-01-01", **embedded_environment)
     )

@@ -1,9 +1,9 @@
 """Several API keys: what each of them may do, how often, and where it is written down what was done with it.
 
 A key is a name with scopes. `metrics` may read `/metrics` and nothing else, `read` everything that changes nothing,
-`write` everything. A key may be a tenant's. Rates are counted in each process, by key and by tenant: a client of
-several processes has so many times as much. Without keys there is nobody to tell apart: everything is allowed, and
-nothing is limited or audited.
+`write` everything. A key may be a tenant's: then it may not read `/metrics`, where all tenants are counted together.
+Rates are counted in each process, by key and by tenant: a client of several processes has so many times as much.
+Without keys there is nobody to tell apart: everything is allowed, and nothing is limited or audited.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def access_of(text: str, access: Access | None = None) -> Access:
         name, at, tenant = name.partition("@")
         if not name or not key or scope not in list(KeyScope) or (at and not tenant):
             raise CallerError(f"API key {number} is not NAME:SCOPE:KEY", _FORM)
+        if tenant and scope == KeyScope.METRICS:
+            raise CallerError(f"API key {number} could read nothing: metrics are of all tenants", _FORM)
         if name in keys:
             raise CallerError(f"there are two API keys of the name {name!r}", _FORM)
         keys[name], scopes[name] = key, KeyScope(scope)
@@ -135,7 +137,7 @@ class Auditor:
         state = scope.get("state", {})
         left_out, self._left_out = (self._left_out, 0) if status in REFUSED else (0, self._left_out)
         path = scope["path"][:PATH_CHARS_MAX]
-        actor, tenant = state.get("actor", NOBODY), state.get("of_tenant", "")
+        actor, tenant = state.get("actor", NOBODY), state.get("of_tenant", "")[:PATH_CHARS_MAX]
         return AuditedRequest(actor, scope["method"], route_of(scope), path, status, tenant, left_out)
 
     async def _write(self, request: AuditedRequest) -> None:

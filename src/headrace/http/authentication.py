@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headrace.http.options import (
     HARMLESS,
     LOOPBACK_NAMES,
+    METRICS_PATH,
     NOBODY,
     TENANT_HEADER,
     Keys,
@@ -86,9 +87,13 @@ class Guard:
         state = scope.setdefault("state", {})
         state["actor"] = actor = self._actor(headers)
         state["key_scope"] = may = self.options.access.scopes.get(actor, KeyScope.WRITE)
-        state["of_tenant"] = tenant = self._tenant(actor, headers)
-        if not may.allows(scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))):
+        state["of_tenant"] = own = self.options.access.tenants.get(actor, "") if self.options.access.by_tenant else ""
+        state["of_tenant"] = tenant = self._tenant(own, headers)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if not may.allows(scope["method"], path):
             raise Problem(403, "scope", f"the scope of this API key is {may}", hint="use a key that may do this")
+        if own and path == METRICS_PATH:
+            raise Problem(403, "tenant", f"metrics are of all tenants, and this API key is one of the tenant {own}")
         if scope["method"] not in HARMLESS:
             _check_origin(headers)
         # All keys of a tenant share their repeats; a key that names one has its own with each.
@@ -107,12 +112,11 @@ class Guard:
             # Somebody serves the application by other means than ours, and has opened it to a network.
             raise Problem(403, "no-key", "without an API key this service answers on loopback only")
 
-    def _tenant(self, actor: str, headers: Headers) -> str:
+    def _tenant(self, own: str, headers: Headers) -> str:
         """The key's own, else the one that the request names."""
-        access = self.options.access
-        if not access.by_tenant:
+        if not self.options.access.by_tenant:
             return ""
-        own, named = access.tenants.get(actor, ""), headers.get(TENANT_HEADER.lower(), "")
+        named = headers.get(TENANT_HEADER.lower(), "")
         if own and named not in ("", own):
             raise Problem(403, "tenant", f"this API key is one of the tenant {own}", hint="leave the header Tenant out")
         return own or named

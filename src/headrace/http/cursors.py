@@ -22,8 +22,9 @@ def encode_cursor(*values: str | int | float) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(values)).rstrip(b"=").decode()
 
 
-def decode_cursor(text: str, *kinds: type[str | int | float]) -> tuple[Any, ...]:
-    """The values of a cursor, which must be of these kinds."""
+def decode_cursor(text: str, *kinds: Any) -> tuple[Any, ...]:
+    """The values of a cursor, which must be of these kinds: types that msgspec reads, such as `UUID`, also with their
+    bounds. A client can write any; what a list cannot go on from is refused here."""
     try:
         if len(text) > CURSOR_CHARS_MAX:
             raise ValueError(len(text))

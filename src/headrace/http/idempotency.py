@@ -7,7 +7,8 @@ meanwhile is told to wait (409) until the first has ended or, if its process die
 that is stored is the answer for ever, also of one that came late. Another body under the same key is refused (422).
 
 Kept are answers below 500: they say what the request means. After any other the key is free again, with its seed. So it
-is after 415: how a body is labelled is not part of what makes two requests the same.
+is after 415: how a body is labelled is not part of what makes two requests the same; and after 429: who is told to come
+again must not be told so for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ KEY_CHARS_MAX = 255
 ANSWER_BYTES_MAX = 1_048_576
 ENTRIES_MAX = 10_000
 KEPT_S = 86_400.0
-UNSUPPORTED_TYPE = 415
+NOT_KEPT = frozenset({415, 429})
 _KEPT_HEADERS = ("content-type", "location", "retry-after", "link")
 
 
@@ -104,7 +105,7 @@ class Idempotency:
         finally:
             holding.cancel()
         answer = recorder.answer()
-        if answer.status < 500 and answer.status != UNSUPPORTED_TYPE and len(answer.body) <= ANSWER_BYTES_MAX:
+        if answer.status < 500 and answer.status not in NOT_KEPT and len(answer.body) <= ANSWER_BYTES_MAX:
             return await self.store.finish(attempt, answer)
         await self.store.release(attempt)
         return answer

@@ -96,7 +96,7 @@ class SchedulerService(Service):
         open_jobs = OpenJobs(parts.tables, buckets.polled, rules)
         surface = JobSurface(requests, JobList(parts.tables, buckets.polled), cron, open_jobs)
         others = [calendar_routes(parts.tables), audit_routes(AuditEvents(parts.tables.tables))]
-        return [job_routes(surface), told_routes(surface), dead_routes(requests), cron_routes(cron), *others]
+        return [job_routes(surface), told_routes(surface), dead_routes(surface), cron_routes(cron), *others]
 
     def _firer(self) -> CronFirer:
         tables = self._parts.tables

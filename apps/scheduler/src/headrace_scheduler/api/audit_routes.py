@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 
 from headrace.http import PAGE_DEFAULT, PAGE_MAX, Problem, decode_cursor, encode_cursor, may_write, tenant_of
-from headrace_scheduler.jobs.texts import time_text
+from headrace_scheduler.jobs.texts import Milliseconds, time_text
 from headrace_scheduler.tables.audit_events import AuditEvent, AuditEvents
 
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
@@ -45,5 +45,5 @@ def audit_document(event: AuditEvent) -> dict[str, Any]:
 
 
 def _after(cursor: str) -> AuditEvent:
-    ms, event_id = decode_cursor(cursor, int, str)
-    return AuditEvent(datetime.fromtimestamp(ms / 1_000, UTC), "", "", "", "", event_id=UUID(event_id))
+    ms, event_id = decode_cursor(cursor, Milliseconds, UUID)
+    return AuditEvent(datetime.fromtimestamp(ms / 1_000, UTC), "", "", "", "", event_id=event_id)

@@ -22,13 +22,14 @@ from headrace.services import while_held
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import scheduled_time
-from headrace_scheduler.jobs.texts import payload_text
-from headrace_scheduler.jobs.values import NO_TERMS, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
+from headrace_scheduler.jobs.texts import check_readable, payload_text
+from headrace_scheduler.jobs.values import NO_TERMS, DeadJob, Job, JobKey, JobRun, JobStatus, JobTerms, Pending
 from headrace_scheduler.observe.spans import correlation_of, step, traceparent
 from headrace_scheduler.tables.all_tables import AllTables
+from headrace_scheduler.tables.dead_list import DeadList
 from headrace_scheduler.tables.job_rows import JobSummary
 from headrace_scheduler.tables.job_tables import micros
-from headrace_scheduler.tenants.tenant_queue import DEFAULT_NAME, DEFAULT_TENANT, QueueName
+from headrace_scheduler.tenants.tenant_queue import DEFAULT_NAME, QueueName
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import enqueue
 
@@ -73,8 +74,9 @@ class JobRequests:
         return requests
 
     def check(self, payload: Mapping[str, Any]) -> None:
-        """Refuse a payload that no handler takes, or that does what is not allowed."""
+        """Refuse a payload that no handler takes, that does what is not allowed, or that others could not read."""
         self._handlers.admit(payload)
+        check_readable(payload)
 
     async def create(self, wish: JobWish, seed: str, again: bool = False) -> Job:
         """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
@@ -124,15 +126,23 @@ class JobRequests:
             await self.tables.dead.remove(job_id)
             return await enqueue(self.tables, job, self.tables.now(), outcome.pending_time)
 
+    async def dead_tenant(self, job_id: UUID) -> str:
+        """Whose dead job it is. Another tenant's is none, and nothing tells the two apart."""
+        return (await self._dead(job_id))[1]
+
     async def redrive(self, job_id: UUID) -> Job:
         """Let a dead job run again. One that only another program knew gets a row of its own."""
-        dead = await self.tables.dead.find(job_id)
-        if dead is None:
-            raise NotFound(f"there is no dead job {job_id}")
-        if self._tenant in ("", DEFAULT_TENANT) and await self.tables.jobs.find(job_id) is None:
+        dead, _ = await self._dead(job_id)
+        if await self.tables.jobs.find(job_id) is None:
             key = JobKey(bucket_of(job_id, self._buckets), scheduled_time("now", self.tables.now()), job_id)
             await self.tables.jobs.add(Job(key, dead.payload, JobStatus.DLQ, 0, micros(self.tables.now())))
         return await self.run_again(job_id)
+
+    async def _dead(self, job_id: UUID) -> tuple[DeadJob, str]:
+        dead, tenant = await self.tables.dead.find(job_id), await DeadList(self.tables).tenant(job_id)
+        if dead is None or self._tenant not in ("", tenant):
+            raise NotFound(f"there is no dead job {job_id}")
+        return dead, tenant
 
     async def cancel(self, job_id: UUID) -> Job:
         """A job that waits is cancelled at once, one that runs by its worker a second or two later. `Conflict` if it

@@ -31,7 +31,7 @@ from headrace_scheduler.api.job_requests import JobRequests, JobWish
 from headrace_scheduler.cron.cron_schedule import CronJob, is_cron
 from headrace_scheduler.cron.documents import JobOrCronBody, schedule_document
 from headrace_scheduler.cron.operations import CronOperations
-from headrace_scheduler.jobs.texts import payload_text, payload_value, time_text
+from headrace_scheduler.jobs.texts import Milliseconds, payload_text, payload_value, time_text
 from headrace_scheduler.jobs.values import JobStatus
 from headrace_scheduler.observe.spans import step, traceparent
 from headrace_scheduler.tables.dead_list import DeadList
@@ -57,7 +57,7 @@ class JobListQuery(BaseModel):
     def question(self, tenant: str) -> JobQuestion:
         upper = _aware("before", self.before) or datetime.now(UTC) + FAR_AHEAD
         if self.cursor:
-            (ms,) = decode_cursor(self.cursor, int)
+            (ms,) = decode_cursor(self.cursor, Milliseconds)
             upper = datetime.fromtimestamp(ms / 1_000, UTC)
         return JobQuestion(_aware("since", self.since) or LONG_AGO, upper, self.status, tenant)
 
@@ -148,26 +148,32 @@ def told_routes(surface: JobSurface) -> APIRouter:
     return router
 
 
-def dead_routes(requests: JobRequests) -> APIRouter:
+def dead_routes(surface: JobSurface) -> APIRouter:
     router = APIRouter()
-    dead_list = DeadList(requests.tables)
+    dead_list = DeadList(surface.requests.tables)
 
     @router.get("/dlq")
     async def list_dead(request: Request, limit: Limit = PAGE_DEFAULT, cursor: str = "") -> dict[str, Any]:
-        after = UUID(decode_cursor(cursor, str)[0]) if cursor else None
+        (after,) = decode_cursor(cursor, UUID) if cursor else (None,)
         page, more = await dead_list.page(tenant_of(request), after, limit)
         return {"jobs": [dead_document(dead) for dead in page], "next": more and encode_cursor(str(more))}
 
     @router.post("/dlq/{job_id}/redrive", status_code=202)
     async def redrive(job_id: UUID, request: Request) -> dict[str, Any]:
-        return created_document(await requests.of_tenant(tenant_of(request)).redrive(job_id))
+        requests = surface.requests.of_tenant(tenant_of(request))
+        await surface.open_jobs.admit(await requests.dead_tenant(job_id))
+        return created_document(await requests.redrive(job_id))
 
     return router
 
 
 def _aware(name: str, moment: datetime | None) -> datetime | None:
-    if moment is not None and moment.tzinfo is None:
-        raise Problem(
-            422, "invalid", f"{name} = {time_text(moment)} names no time zone", hint="write 2026-01-31T09:00:00Z"
-        )
-    return moment
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        detail = f"{name} = {time_text(moment)} names no time zone"
+        raise Problem(422, "invalid", detail, hint="write 2026-01-31T09:00:00Z")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise Problem(422, "invalid", f"{name} is not in the years 1 to 9999 in UTC") from None

@@ -27,7 +27,8 @@ def purge(
 ) -> int:
     """Delete jobs that ended before a moment, dead ones too, with their runs, results and token counters.
 
-    What waits or runs stays, whenever it was made. A purge that was cut off is made again by the same command.
+    What waits or runs stays, whenever it was made. A purge that was cut off is made again by the same command. It is
+    audited.
     """
     import asyncio
 
@@ -36,12 +37,25 @@ def purge(
         from headrace_scheduler.parts import open_parts
 
         async with open_parts(FRAME.load(os.environ)) as parts:
-            return {"before": before, "dry_run": dry_run, "jobs": await _purged(parts, _moment(before), dry_run)}
+            moment = _moment(before)
+            if not dry_run:
+                await _audit(parts, before)
+            return {"before": before, "dry_run": dry_run, "jobs": await _purged(parts, moment, dry_run)}
 
     found = asyncio.run(work())
     word = "would be deleted" if dry_run else "deleted"
     of(context).answer(found, lambda console: console.print(f"{found['jobs']} jobs {word}"))
     return Exit.OK
+
+
+async def _audit(parts: SchedulerParts, before: str) -> None:
+    """Written first: what was not audited is not done."""
+    import getpass
+
+    from headrace_scheduler.tables.audit_events import AuditEvent, AuditEvents
+
+    event = AuditEvent(parts.tables.now(), getpass.getuser(), "jobs.purge", f"before {before}", "")
+    await AuditEvents(parts.tables.tables).add(event)
 
 
 async def _purged(parts: SchedulerParts, before: datetime, dry_run: bool) -> int:

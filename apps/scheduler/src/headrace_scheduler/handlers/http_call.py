@@ -7,6 +7,7 @@ of what is allowed. Cancelling closes the connection.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 FENCING_TOKEN, FENCING_RESOURCE, IDEMPOTENCY_KEY = "Fencing-Token", "Fencing-Resource", "Idempotency-Key"
 RESULT_BYTES_MAX = 65_536
+NAME_CHARS_SHOWN = 100
 _FIELDS = ("method", "url", "headers", "body")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+# By another host than the URL's a call would go around the list of what is allowed.
+_NOT_GIVEN = ("host", "content-length", "transfer-encoding", "connection")
 
 
 class HttpCall(AllowListed):
@@ -41,8 +46,7 @@ class HttpCall(AllowListed):
         if text_of(payload, "method", "POST").upper() not in METHODS:
             raise InvalidPayload(f"payload.method is none of {', '.join(METHODS)}")
         for name, value in mapping_of(payload, "headers").items():
-            if not isinstance(value, str) or not f"{name}{value}".isprintable() or not f"{name}{value}".isascii():
-                raise InvalidPayload(f"payload.headers.{name} must be a printable ASCII text")
+            _check_header(name, value)
         refuse_others(payload, _FIELDS)
 
     def refusal(self, payload: Mapping[str, Any]) -> str:
@@ -69,11 +73,24 @@ class HttpCall(AllowListed):
                 body = await _read(answer)
         except httpx.InvalidURL as error:
             raise Dead(f"{shown} is no URL: {error}", "invalid_url") from None
+        except httpx.LocalProtocolError as error:
+            # Its text quotes what was to be sent.
+            raise RunFailed(f"{type(error).__name__} calling {shown}") from None
         except httpx.HTTPError as error:
             raise RunFailed(f"{type(error).__name__} calling {shown}: {error}") from None
         if not 200 <= answer.status_code < 300:
             raise RunFailed(f"{shown} answered {answer.status_code}")
         return {"status": answer.status_code, "body": body}
+
+
+def _check_header(name: str, value: object) -> None:
+    """Refused here, because whoever sends it would quote it; what it is, is nobody else's business."""
+    if not _NAME.fullmatch(name):
+        raise InvalidPayload(f"payload.headers.{name[:NAME_CHARS_SHOWN]!a} is no name of a header")
+    if name.lower() in _NOT_GIVEN:
+        raise InvalidPayload(f"payload.headers.{name} follows from the url and the body, and cannot be given")
+    if not isinstance(value, str) or not value.isprintable() or not value.isascii() or value != value.strip():
+        raise InvalidPayload(f"payload.headers.{name} must be a printable ASCII text without blanks at its ends")
 
 
 def _shown(url: str) -> str:

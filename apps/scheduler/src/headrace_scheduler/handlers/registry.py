@@ -15,6 +15,7 @@ from headrace_scheduler.handlers.http_call import HttpCall
 from headrace_scheduler.handlers.python_call import PythonCall
 from headrace_scheduler.handlers.running_job import JobHandler, RunningJob
 from headrace_scheduler.handlers.simple import Fail, NoOperation, Sleep
+from headrace_scheduler.jobs.texts import is_type
 from headrace_scheduler.jobs.values import RESOURCE
 from headrace_scheduler.settings import SchedulerSettings
 
@@ -60,7 +61,8 @@ class HandlerRegistry:
         kind = payload.get("type", NO_TYPE)
         if not isinstance(kind, str) or kind not in self._handlers:
             known = ", ".join(name for name in self._handlers if name)
-            raise InvalidPayload(f"payload.type {kind!r} is known to no handler", f"one of {known}")
+            shown = f" {kind!r}" if is_type(kind) else ""
+            raise InvalidPayload(f"payload.type{shown} is known to no handler", f"one of {known}")
         return self._handlers[kind]
 
 

@@ -37,9 +37,10 @@ class DeadList:
                 return found, after
 
     async def _of(self, tenant: str, rows: list[DeadJob]) -> list[DeadJob]:
-        tenants = await asyncio.gather(*(self._tenant(dead) for dead in rows))
+        tenants = await asyncio.gather(*(self.tenant(dead.job_id) for dead in rows))
         return [dead for dead, whose in zip(rows, tenants, strict=True) if whose == tenant]
 
-    async def _tenant(self, dead: DeadJob) -> str:
-        bucket_id = await self._tables.jobs.bucket(dead.job_id)
+    async def tenant(self, job_id: UUID) -> str:
+        """Whose a dead job is; one that only another program knows is the default tenant's."""
+        bucket_id = await self._tables.jobs.bucket(job_id)
         return (await self._tables.queues.of_bucket(bucket_id or 0)).name.tenant
