@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,16 +43,25 @@ def write_report(findings: Sequence[Finding], folder: Path, complete: bool = Tru
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / "bench.json", folder / "bench.html"]
         whole = {"complete": complete, "findings": list(findings)}
-        files[0].write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
+        _put(files[0], json.dumps(whole, indent=1, ensure_ascii=False))
         save(page(findings, complete), files[1])
         for part in (*PARTS, GOALS):
             if found := _of(findings, part):
                 files.append(folder / f"{part}.csv")
-                with files[-1].open("w", encoding="utf-8", newline="") as file:
-                    writer = csv.DictWriter(file, _names(found))
-                    writer.writeheader()
-                    writer.writerows(found)
+                rows = io.StringIO(newline="")
+                writer = csv.DictWriter(rows, _names(found))
+                writer.writeheader()
+                writer.writerows(found)
+                _put(files[-1], rows.getvalue())
     return files
+
+
+def _put(file: Path, text: str) -> None:
+    """As a whole: whoever interrupts it finds what was there before."""
+    fresh = file.with_name(f".{file.name}")
+    with fresh.open("w", encoding="utf-8", newline="") as unfinished:
+        unfinished.write(text)
+    fresh.replace(file)
 
 
 def page(findings: Sequence[Finding], complete: bool = True) -> Document:

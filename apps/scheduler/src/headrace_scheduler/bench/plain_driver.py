@@ -59,6 +59,9 @@ def plain_session(options: CassandraOptions, keyspace: str | None = None) -> Ite
         list(options.hosts),
         port=options.port,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        # Whoever measures at the limit leaves little for whoever connects.
+        connect_timeout=REQUEST_S_MAX,
+        control_connection_timeout=REQUEST_S_MAX,
         sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
     )
     try:
