@@ -8,9 +8,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from scheduler_losses import run_out
 from scheduler_world import World, open_world
 from test_chaos_account import RIGHT
-from test_chaos_bank import unreported
+from test_chaos_bank import SlowCaller, unreported
 from waiting import eventually
 
 from headrace.adapters.cassandra.leases import CassandraLeases
@@ -61,9 +62,11 @@ async def test_a_sink_without_a_fence_check_is_found(postgres_database: str, sin
         bank = Bank(database, sink(database))
         job_id, resource = str(RIGHT.jobs[0].job_id), f"job:{RIGHT.jobs[0].job_id}"
         late, after = (RunningJob(job_id, {}, resource, token, 1, unreported) for token in (1, 2))
-        first = asyncio.ensure_future(bank.pay(late, 0.3, 0))
+        caller = SlowCaller()
+        first = asyncio.ensure_future(bank.pay(late, 0.0, 0, caller.gone))
         await eventually(bank.journal, "the first run has begun")
         assert await bank.pay(after, 0.0, 0)
+        caller.told.set()
         try:
             await first
         except ClaimLost:
@@ -112,8 +115,9 @@ async def test_a_worker_that_goes_on_without_its_lock_is_found(
 ) -> None:
     job, right = await embedded.create(), embedded.source
     embedded.source = JobSource(embedded.tables, locks(embedded.parts.leases), 4)
-    frozen = await embedded.hold(job.job_id, holder(PIDS[0]), 1.0)
+    frozen = await embedded.hold(job.job_id, holder(PIDS[0]))
     assert frozen is not None
+    await run_out(embedded, job.job_id)
     embedded.clock.move(seconds=YOUNG.total_seconds() + 1)
 
     async def put_back() -> bool:

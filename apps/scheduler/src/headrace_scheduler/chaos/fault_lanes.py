@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 LOCK_BYTES = RESOURCE.encode()
 """What every statement about the lock of a job has in it."""
-CUT_S_MAX = 15.0
+CUT_S_MAX = 30.0
 TRIES_MAX = 5
 LOOK_S = 0.25
-RUN_S_MAX = 30.0
+RUN_S_MAX = 120.0
 ASK_S = 10.0
 _PROCESSED = re.compile(r"^jobs_processed_total\{.*\} (?!0\.0$)", re.MULTILINE)
 

@@ -17,7 +17,7 @@ from headrace.testing import ServiceProcess
 from headrace_scheduler.frame import PROGRAM, service_program
 
 LOOK_S = 0.05
-READY_S_MAX = 120.0
+READY_S_MAX = 300.0
 CLOCK_FILE = "clock"
 SLEEPING = Path(__file__).parent / "faked_clock"
 

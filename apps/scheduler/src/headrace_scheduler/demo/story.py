@@ -125,19 +125,22 @@ class Story:
 
     async def _kill_one(self, workers: list[ServiceProcess]) -> None:
         sale = await self._sale(SLOW_S)
-        await self._begun_run(sale)
+        run = await self._begun_run(sale)
+        # The till stands still until its worker is dead: on a busy machine it might have paid by then.
+        _signal(run.pid, signal.SIGSTOP)
         worker = await self._holder(sale, workers)
         worker.kill()
         workers.remove(worker)
+        _signal(run.pid, signal.SIGCONT)
         self.killed += 1
         self._note(f"worker {worker.pid} is killed with -9 while it pays {sale.name}")
 
     async def _freeze_one(self, workers: list[ServiceProcess]) -> None:
         sale = await self._sale(SLOW_S)
         first = await self._begun_run(sale)
+        _signal(first.pid, signal.SIGSTOP)
         worker = await self._holder(sale, workers)
         await self._freeze(worker)
-        _signal(first.pid, signal.SIGSTOP)
         self.frozen += 1
         self._note(f"worker {worker.pid} is frozen while it pays {sale.name} with token {first.token}")
         another = await self._start("worker")
