@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 
 import pytest
-from waiting import eventually, until
+from waiting import by_the_clock, eventually, until
 
 SHORT_S = 0.03
 
@@ -34,6 +34,20 @@ async def test_what_did_not_come_is_named() -> None:
 async def test_a_look_that_hangs_ends_at_the_deadline() -> None:
     with pytest.raises(AssertionError, match="an answer"):
         await eventually(asyncio.Event().wait, "an answer", SHORT_S)
+
+
+def test_a_proof_by_the_clock_is_made_again_and_not_for_ever() -> None:
+    took_s = [3.0, 2.0, 1.0]
+
+    def proof() -> None:
+        assert took_s.pop(0) < 1.5, "too slow"
+
+    by_the_clock(proof)
+    assert took_s == []
+    took_s += [3.0, 2.0, 1.0]
+    with pytest.raises(AssertionError, match="too slow"):
+        by_the_clock(proof, tries=2)
+    assert took_s == [1.0]
 
 
 async def test_an_error_of_the_condition_is_its_own() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
-from lock_clients import session_on
+from lock_clients import PATIENT, session_on
 
 from headrace.adapters.cassandra.options import CassandraOptions
 from headrace.adapters.cassandra.schema import apply_schema
@@ -19,7 +20,7 @@ from headrace.testing.rig.cassandra import CassandraServer
 def lock_keyspace(cassandra_server: CassandraServer) -> Iterator[str]:
     """Making tables takes a second or two; a resource of one's own takes nothing."""
     with cassandra_server.keyspace() as url:
-        asyncio.run(apply_schema(CassandraOptions.of(url)))
+        asyncio.run(apply_schema(replace(CassandraOptions.of(url), **PATIENT)))
         yield url
 
 

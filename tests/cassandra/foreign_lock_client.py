@@ -18,6 +18,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import DCAwareRoundRobinPolicy
 from cassandra.query import ConsistencyLevel
 
+ANSWER_S_MAX = 60.0
 INSERT = "INSERT INTO locks (resource_id, holder, fencing_token, expire_at, epoch) VALUES (?, ?, ?, ?, 0) IF NOT EXISTS"
 SELECT = "SELECT holder, fencing_token, expire_at, epoch FROM locks WHERE resource_id = ?"
 TAKEOVER = "UPDATE locks SET holder = ?, fencing_token = ?, expire_at = ?, epoch = ? WHERE resource_id = ? IF epoch = ?"
@@ -42,9 +43,11 @@ class ForeignLockClient:
             load_balancing_policy=DCAwareRoundRobinPolicy(parse_qs(place.query)["local_dc"][0]),
             consistency_level=ConsistencyLevel.LOCAL_QUORUM,
             serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
+            request_timeout=ANSWER_S_MAX,
         )
         profiles = {EXEC_PROFILE_DEFAULT: profile}
-        self.cluster = Cluster([str(place.hostname)], port=place.port, execution_profiles=profiles)
+        patience = {"connect_timeout": ANSWER_S_MAX, "control_connection_timeout": ANSWER_S_MAX}
+        self.cluster = Cluster([str(place.hostname)], port=place.port, execution_profiles=profiles, **patience)
         self.session = self.cluster.connect(place.path.lstrip("/"))
         self.prepared: dict[str, Any] = {}
         return self

@@ -15,6 +15,8 @@ from headrace.adapters.cassandra.statements import CqlStatement, statements
 from headrace.adapters.cassandra.tokens import Resource, Token, Tokens
 from headrace.ports.seams import Clock
 
+# A server that is busy with other tests answers all the same.
+PATIENT: Mapping[str, Any] = {"timeout_s": 30.0, "connect_timeout_s": 60.0}
 EPOCH_ALONE = "IF epoch = :seen_epoch"
 Meeting = Callable[[], Awaitable[None]]
 
@@ -58,7 +60,7 @@ def takeover_by_epoch_alone() -> dict[str, CqlStatement]:
 
 async def session_on(url: str, known: Mapping[str, CqlStatement] | None = None, **options: Any) -> CassandraSession:
     """A session whose statements are prepared; its clients compare no clocks."""
-    session = await CassandraSession.open(replace(CassandraOptions.of(url), **options))
+    session = await CassandraSession.open(replace(CassandraOptions.of(url), **{**PATIENT, **options}))
     await session.prepare(known or statements())
     return session
 

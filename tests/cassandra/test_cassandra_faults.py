@@ -17,8 +17,11 @@ from headrace.core.leases import Leased
 from headrace.testing.passage import ManualClock
 from headrace.testing.rig.proxy import Proxy
 
-TIMEOUT_S = 0.5
-BACK_S_MAX = 20.0
+# Longer than a busy server takes to answer: what is cut is noticed at once.
+TIMEOUT_S = 10.0
+IMPATIENT_S = 0.5
+BACK_S_MAX = 60.0
+TOLD_S_MAX = 8.0
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def proxy(fault_proxy: Callable[[str], Proxy], lock_keyspace: str) -> Proxy:
 
 @pytest.fixture
 async def line(proxy: Proxy) -> AsyncIterator[CassandraSession]:
-    """A session through the proxy, which waits for no answer for long."""
+    """A session through the proxy."""
     opened = await session_on(proxy.url, timeout_s=TIMEOUT_S)
     yield opened
     await opened.close()
@@ -121,7 +124,7 @@ async def taken_over(leases: CassandraLeases, name: str) -> Leased:
 async def test_what_cannot_be_decided_is_unknown_and_asked_for_again(
     proxy: Proxy, session: CassandraSession, clock: ManualClock, attempt: Callable[..., Awaitable[Leased]]
 ) -> None:
-    name, opened = resource(), await session_on(proxy.url, timeout_s=TIMEOUT_S)
+    name, opened = resource(), await session_on(proxy.url, timeout_s=IMPATIENT_S)
 
     async def meeting() -> None:
         proxy.black_hole("replies")
@@ -161,7 +164,7 @@ async def test_a_node_that_is_away_is_unreachable_and_used_again_when_it_is_back
     began = time.monotonic()
     with pytest.raises(Unreachable):
         await leases.look(name)
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < TOLD_S_MAX
     proxy.heal()
     await eventually(lambda: answers(leases, name), "the node is used again", BACK_S_MAX)
     assert await leases.renew(name, held.fence, 30.0)

@@ -39,6 +39,7 @@ HERE = Path(__file__).parent
 GRANTS = 4
 LIMIT_S = 120.0
 OVERTAKE_S = 0.3
+TRIES = 5
 
 
 async def granted(leases: CassandraLeases, name: str, holder: str) -> int:
@@ -173,8 +174,13 @@ def test_processes_and_threads_are_granted_rising_tokens_beside_a_foreign_client
 
 
 def test_threads_without_confirmation_are_found_out(lock_keyspace: str, tmp_path: Path) -> None:
-    tokens = [token for _, token in book_of(lock_keyspace, tmp_path, {"unconfirmed": 1})]
-    assert tokens != sorted(tokens)
+    for attempt in range(TRIES):
+        (folder := tmp_path / str(attempt)).mkdir()
+        tokens = [token for _, token in book_of(lock_keyspace, folder, {"unconfirmed": 1})]
+        if tokens != sorted(tokens):
+            return
+        # On a busy machine one thread may have had all of its turns before the other had its first.
+    raise AssertionError("nobody was granted a token below an earlier one")
 
 
 # A stale reader

@@ -11,7 +11,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, S
 from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, FallthroughRetryPolicy
 from cassandra.query import ConsistencyLevel
 
-CONNECT_S_MAX = 10.0
+CONNECT_S_MAX = 60.0
 RECONNECT_S = 0.2
 
 
@@ -29,6 +29,7 @@ def cassandra_session(url: str, **profile: Any) -> Iterator[Session]:
         [str(place.hostname)],
         port=place.port,
         connect_timeout=CONNECT_S_MAX,
+        control_connection_timeout=CONNECT_S_MAX,
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_S, max_attempts=None),
         execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(**{**settings, **profile})},
         protocol_version=5,

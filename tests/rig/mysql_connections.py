@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pymysql
 from pymysql.connections import Connection
 
-ANSWER_S_MAX = 20
+ANSWER_S_MAX = 60
 
 
 @contextmanager

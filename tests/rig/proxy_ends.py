@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from headrace.testing.rig.proxy import Proxy
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 SILENCE_S = 0.15
 MEGA = 1_000_000
 

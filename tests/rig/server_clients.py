@@ -27,7 +27,7 @@ from obstore.store import S3Store
 from headrace.testing.rig.s3 import S3Server
 from headrace.testing.rig.server import Server
 
-CLIENT_S_MAX = 20.0
+CLIENT_S_MAX = 60.0
 
 Ask = Callable[[Server], Awaitable[object]]
 

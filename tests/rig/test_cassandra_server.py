@@ -185,7 +185,7 @@ def test_a_cluster_goes_on_without_a_node_and_takes_it_back(
         for number in range(1, ROWS):
             until(lambda number=number: takes(session, number), f"two of three decide on {number}", SEEN_S_MAX)
         cluster.nodes[1].pause()
-        with pytest.raises((OperationTimedOut, NoHostAvailable)):
+        with pytest.raises((OperationTimedOut, NoHostAvailable, RequestExecutionException)):
             session.execute(TAKE, (ROWS, "one is no majority"), timeout=IMPATIENT_S)
         cluster.nodes[1].resume()
 

@@ -15,8 +15,8 @@ from waiting import until
 from headrace.testing.rig.children import started_at
 
 HERE = Path(__file__).parent
-RUN_S_MAX = 120.0
-GONE_S_MAX = 20.0
+RUN_S_MAX = 300.0
+GONE_S_MAX = 60.0
 MEANT_TO_FAIL = {"test_that_fails", "test_that_fails_too"}
 CONFTEST = 'pytest_plugins = ["headrace.testing.fixtures"]\n'
 WAITS_FOR_EVER = """

@@ -19,7 +19,7 @@ from headrace.testing.rig.ftp import FtpFolder, FtpServer, Transfer
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.rig.vsftpd import VsftpdServer
 
-ANSWER_S_MAX = 20.0
+ANSWER_S_MAX = 60.0
 HANG_S = 0.5
 CONTENT = bytes(range(256)) * 400
 

@@ -23,7 +23,7 @@ from headrace.testing.rig import children
 from headrace.testing.rig.children import Launch
 from headrace.testing.rig.places import LOGS_MAX
 
-RUN_S_MAX = 60.0
+RUN_S_MAX = 180.0
 CLEAN = "from headrace.testing.rig import places; print(places.clean())"
 # A frozen server cannot hear that its run has died; nor can one be found by a note that names nobody.
 FREEZE = """

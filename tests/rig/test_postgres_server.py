@@ -15,7 +15,7 @@ import pytest
 from headrace.testing.rig.cached import census
 from headrace.testing.rig.postgres import Postgres15Server, PostgresServer
 
-STARTED_S_MAX = 60.0
+STARTED_S_MAX = 180.0
 RECOVERED = "database system was not properly shut down"
 STARTS_ONE = """
 from headrace.testing.rig.postgres import PostgresServer

@@ -22,7 +22,7 @@ from headrace.testing.rig import children
 from headrace.testing.rig.rabbitmq import Queue, RabbitServer
 from headrace.testing.rig.rabbitmq_cluster import RabbitCluster
 
-SEEN_S_MAX = 20.0
+SEEN_S_MAX = 60.0
 MESSAGES = 100
 QUORUM = {"x-queue-type": "quorum"}
 MEMORY_MAX = 130_000_000

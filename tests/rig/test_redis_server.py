@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import redis
-from waiting import until
+from waiting import by_the_clock, until
 
 from headrace.core.errors import CallerError, OperatorError
 from headrace.testing.rig.append_only import cut_back
 from headrace.testing.rig.redis import RedisServer
 
-CLIENT_S_MAX = 5.0
+CLIENT_S_MAX = 60.0
 # Between a reply and the moment its arrival is noted.
 SLACK_S = 0.25
 
@@ -78,6 +78,10 @@ def rewrite_and_wait(server: RedisServer) -> None:
 
 
 def test_a_power_cut_takes_one_second_and_never_two_also_during_and_after_a_rewrite() -> None:
+    by_the_clock(check_power_cuts)
+
+
+def check_power_cuts() -> None:
     with RedisServer() as plain, RedisServer() as rewriting, RedisServer() as rewritten:
         counters = [Counter(each) for each in (plain, rewriting, rewritten)]
         count_for(counters, 1.2)
@@ -96,6 +100,10 @@ def test_a_power_cut_takes_one_second_and_never_two_also_during_and_after_a_rewr
 
 
 def test_a_rewrite_that_has_just_ended_was_synced_and_stays() -> None:
+    by_the_clock(check_a_rewrite)
+
+
+def check_a_rewrite() -> None:
     with RedisServer() as server:
         counter = Counter(server)
         count_for([counter], 0.1)

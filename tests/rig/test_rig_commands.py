@@ -25,14 +25,14 @@ import redis
 from obstore.store import S3Store
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from waiting import until
+from waiting import by_the_clock, until
 
 from headrace.testing.rig import places
 from headrace.testing.rig.children import family, started_at
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 NUMBERS = count(1)
-SOON_S = 15.0
+SOON_S = 60.0
 
 
 class Rig:
@@ -79,20 +79,22 @@ def rig(headrace_command: Command) -> Iterator[Rig]:
 
 
 @contextlib.contextmanager
-def redis_at(url: str, timeout_s: float = 5.0) -> Iterator[redis.Redis]:
+def redis_at(url: str, timeout_s: float = 60.0) -> Iterator[redis.Redis]:
     """A client that tells of the first failure instead of trying again."""
     with redis.Redis.from_url(url, socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)) as client:
         yield client
 
 
 def fails(url: str, *kinds: type[Exception]) -> None:
-    with redis_at(url, timeout_s=0.3) as client, pytest.raises(kinds):
+    """Whoever does not answer is not waited for; what breaks is told, on a busy machine a little later."""
+    timeout_s = 0.3 if redis.TimeoutError in kinds else 60.0
+    with redis_at(url, timeout_s) as client, pytest.raises(kinds):
         client.ping()
 
 
 def answers(url: str) -> bool:
     try:
-        with redis_at(url, timeout_s=0.3) as client:
+        with redis_at(url, timeout_s=5.0) as client:
             return bool(client.ping())
     except redis.RedisError:
         return False
@@ -134,7 +136,7 @@ def test_servers_stay_up_for_real_clients_and_leave_nothing(rig: Rig) -> None:
     with pytest.raises(FileNotFoundError, match="NoSuchBucket"):
         obstore.get(bucket_at(servers["s3"]["variables"]), "key")
     address = urlsplit(servers["smtp"]["url"])
-    with smtplib.SMTP(str(address.hostname), address.port or 0, timeout=5) as mail:
+    with smtplib.SMTP(str(address.hostname), address.port or 0, timeout=60) as mail:
         assert mail.sendmail("a@example.org", ["b@example.org"], "Subject: hello\r\n\r\n") == {}
     assert rig.json("up", "redis")["servers"][0]["pid"] == servers["redis"]["pid"]
     assert rig.json("down", "smtp") == {"rig": rig.name, "removed": ["smtp"]}
@@ -165,7 +167,7 @@ def test_faults_on_the_line_are_felt_by_a_client(rig: Rig) -> None:
         assert time.monotonic() - begun >= 0.25
     rig("break", "redis", "heal")
     # The library looks at a connection before it uses it again, and would hide that this one broke.
-    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=5) as line:
+    with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=60) as line:
         line.sendall(b"PING\r\n")
         assert line.recv(100) == b"+PONG\r\n"
         rig("break", "redis", "reset")
@@ -179,7 +181,7 @@ def test_faults_on_the_line_are_felt_by_a_client(rig: Rig) -> None:
         client.set("precious", "arrived")
     with redis_at(url) as client:
         assert client.get("precious") == b"arrived"
-    rig("break", "redis", "refuse", "--for", "400ms")
+    rig("break", "redis", "refuse", "--for", "3s")
     fails(url, redis.ConnectionError)
     until(lambda: answers(url), "Redis answers again", SOON_S)
     assert rig.server("redis")["faults"] == []
@@ -204,11 +206,15 @@ def test_a_process_can_be_killed_stopped_frozen_and_brought_back(rig: Rig) -> No
     rig("break", "redis", "pause")
     rig("break", "redis", "refuse")
     assert rig.json("break", "redis", "heal")["state"] == "up"
-    with redis_at(url) as client:
-        client.set("young", "lost")
-    rig("break", "redis", "restart", "--lose-last-second")
-    with redis_at(url) as client:
-        assert client.get("young") is None
+
+    def loses_what_is_young() -> None:
+        with redis_at(url) as client:
+            client.set("young", "lost")
+        rig("break", "redis", "restart", "--lose-last-second")
+        with redis_at(url) as client:
+            assert client.get("young") is None
+
+    by_the_clock(loses_what_is_young)
     os.kill(rig.server("redis")["pid"], signal.SIGKILL)
     until(lambda: rig.server("redis")["state"] == "killed", "the death is noticed", SOON_S)
 
@@ -266,7 +272,7 @@ def test_a_caller_who_says_nothing_keeps_nobody_from_ending(rig: Rig) -> None:
 
 def test_two_that_start_at_once_have_one_keeper(rig: Rig) -> None:
     lines = [rig.start("up", name, "--json") for name in ("redis", "smtp", "redis")]
-    told = [json.loads(line.communicate(timeout=60)[0]) for line in lines]
+    told = [json.loads(line.communicate(timeout=180)[0]) for line in lines]
     assert len({each["keeper"] for each in told}) == 1
     assert told[0]["servers"][0]["pid"] == told[2]["servers"][0]["pid"]
     assert {server["name"] for server in rig.json("status")["servers"]} == {"redis", "smtp"}
@@ -309,7 +315,7 @@ def test_in_the_foreground_they_stop_with_the_command(rig: Rig) -> None:
     assert answers(told["servers"][0]["url"])
     assert "--name" in rig("up", "smtp", "--foreground", code=4).stderr
     line.send_signal(signal.SIGINT)
-    line.communicate(timeout=30)
+    line.communicate(timeout=120)
     assert line.returncode == 0
     assert is_gone(told["servers"][0])
 

@@ -15,7 +15,7 @@ import pytest
 from headrace.core.errors import CallerError
 from headrace.testing.rig.smtp import SmtpServer
 
-CLIENT_S_MAX = 5.0
+CLIENT_S_MAX = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_client_that_did_not_wait_for_the_answer_has_sent_the_mail_all_the_sam
     server.start({"delay_s": "30"})
     with client_of(server) as client:
         assert client.sock is not None
-        client.sock.settimeout(0.3)
+        client.sock.settimeout(2.0)
         with pytest.raises(OSError, match="timed out"):
             client.send_message(mail("kept"))
     assert subjects(server) == ["kept"]
@@ -135,4 +135,4 @@ def test_a_setting_it_does_not_have_is_refused(server: SmtpServer, settings: dic
 
 def test_whoever_uses_it_does_not_import_what_warns() -> None:
     program = "import sys, headrace.testing.rig.smtp; sys.exit('aiosmtpd' in sys.modules)"
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)

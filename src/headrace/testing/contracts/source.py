@@ -81,9 +81,9 @@ class SourceContract(Selected):
     @needs("holds_repeat")
     async def test_a_repeated_hold_lasts_from_then_on(self, supply: SourceSupply, passage: Passage) -> None:
         candidate = await one(supply, await supply.add({}))
-        assert await supply.source.hold(candidate, "a", passage.brief_s) is not None
-        again = await supply.source.hold(candidate, "a", 10 * passage.brief_s)
-        await passage.past(passage.brief_s)
+        assert await supply.source.hold(candidate, "a", 5 * passage.brief_s) is not None
+        again = await supply.source.hold(candidate, "a", passage.hold_s + 10 * passage.brief_s)
+        await passage.past(5 * passage.brief_s)
         assert again is not None
         assert await supply.source.renew(again, passage.hold_s)
 
@@ -120,15 +120,15 @@ class SourceContract(Selected):
 
     async def test_a_renewed_hold_outlives_its_first_time(self, supply: SourceSupply, passage: Passage) -> None:
         key = await supply.add({})
-        held = await hold(supply, key, passage.brief_s)
-        assert await supply.source.renew(held, 10 * passage.brief_s)
-        await passage.past(passage.brief_s)
+        held = await hold(supply, key, 5 * passage.brief_s)
+        assert await supply.source.renew(held, passage.hold_s + 10 * passage.brief_s)
+        await passage.past(5 * passage.brief_s)
         await supply.sweep()
         assert key not in await polled_and_held(supply, "b")
         assert await supply.source.settle(held, done(supply, held))
 
     async def test_a_hold_that_has_passed_is_not_revived(self, supply: SourceSupply, passage: Passage) -> None:
-        held = await hold(supply, await supply.add({}), passage.brief_s)
+        held = await brief_hold(supply, passage, await supply.add({}))
         await passage.past(passage.brief_s)
         assert not await supply.source.renew(held, passage.hold_s)
 
@@ -136,7 +136,7 @@ class SourceContract(Selected):
         self, supply: SourceSupply, passage: Passage
     ) -> None:
         key = await supply.add({"n": 1})
-        lost = await hold(supply, key, passage.brief_s)
+        lost = await brief_hold(supply, passage, key)
         await passage.past(passage.brief_s)
         await supply.sweep()
         taken = await hold(supply, key, passage.hold_s, "b")
@@ -148,7 +148,7 @@ class SourceContract(Selected):
         self, supply: SourceSupply, passage: Passage, state: ItemState
     ) -> None:
         key = await supply.add({})
-        late = await hold(supply, key, passage.brief_s)
+        late = await brief_hold(supply, passage, key)
         await passage.past(passage.brief_s)
         await supply.sweep()
         taken = await hold(supply, key, passage.hold_s, "b")
@@ -243,9 +243,9 @@ class SourceContract(Selected):
     async def test_an_item_waits_again_until_it_is_due(self, supply: SourceSupply, passage: Passage) -> None:
         key = await supply.add({"n": 3})
         held = await hold(supply, key, passage.hold_s)
-        assert await supply.source.settle(held, settlement(supply, ItemState.AGAIN, 1, delay_s=2 * passage.brief_s))
+        assert await supply.source.settle(held, settlement(supply, ItemState.AGAIN, 1, delay_s=5 * passage.brief_s))
         assert key not in await polled_and_held(supply, "b")
-        await passage.past(2 * passage.brief_s)
+        await passage.past(5 * passage.brief_s)
         again = await hold(supply, key, passage.hold_s, "b")
         assert (again.attempts, again.payload["n"]) == (1, 3)
         assert again.fence > held.fence
@@ -355,11 +355,20 @@ async def hold(supply: SourceSupply, key: str, hold_s: float, holder: str = "a")
     return held
 
 
+async def brief_hold(
+    supply: SourceSupply, passage: Passage, key: str, holder: str = "a", alone: bool = False
+) -> HeldItem:
+    """A hold that a test can see pass, and that has lasted until all was done under it: its last renewal is brief."""
+    held = await hold(supply, key, passage.hold_s, holder)
+    assert not alone or await supply.source.begin_alone(held)
+    assert await supply.source.renew(held, passage.brief_s)
+    return held
+
+
 async def lost(supply: SourceSupply, passage: Passage, key: str, times: int = 1, alone: bool = False) -> HeldItem:
     """Let a worker hold an item and be gone, so many times; the last of these holds."""
     for _ in range(times):
-        held = await hold(supply, key, passage.brief_s, "gone")
-        assert not alone or await supply.source.begin_alone(held)
+        held = await brief_hold(supply, passage, key, "gone", alone)
         await passage.past(passage.brief_s)
         await supply.sweep()
     return held

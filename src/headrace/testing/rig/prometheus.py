@@ -18,8 +18,8 @@ from headrace.testing.rig.needs import DebianPackage
 from headrace.testing.rig.server import Server
 
 PROGRAM = DebianPackage("prometheus", "2.42", "prometheus")
-ANSWER_S_MAX = 5.0
-SAMPLE_S_MAX = 30.0
+ANSWER_S_MAX = 20.0
+SAMPLE_S_MAX = 60.0
 JOB = "headrace"
 
 Sample = tuple[dict[str, str], float]

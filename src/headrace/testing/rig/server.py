@@ -23,7 +23,7 @@ from headrace.testing.rig.children import Launch, ServerOwner
 from headrace.testing.rig.needs import Need
 from headrace.testing.rig.proxy import Proxy
 
-READY_S_MAX = 60.0
+READY_S_MAX = 180.0
 STOP_S_MAX = 30.0
 LOG_TAIL = 3_000
 
