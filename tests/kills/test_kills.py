@@ -34,7 +34,7 @@ FREEZES = TIMES
 STOPS = 2 * TIMES
 ROOTS = 25
 JOB_S_MAX = 90.0
-STORE_S_MAX = 30.0
+STORE_S_MAX = 60.0
 
 
 @dataclass(slots=True)

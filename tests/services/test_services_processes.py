@@ -18,7 +18,7 @@ from headrace.testing import ServiceProcess
 from headrace.testing.rig.children import FROZEN, started_at, state_of
 
 Start = Callable[[str], ServiceProcess]
-WAIT_S = 20.0
+WAIT_S = 60.0
 SERVING = "print('shop is ready at http://127.0.0.1:1', flush=True)\n"
 # Says what it is told, and ends in order when it is asked to.
 TALKING = f"""

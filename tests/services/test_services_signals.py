@@ -58,7 +58,7 @@ def test_a_second_signal_is_not_asked(number: signal.Signals) -> None:
         assert process.stdout.readline() == "asked\n"
         process.send_signal(number)
         # SIGINT becomes a KeyboardInterrupt, which Python ends with the signal as well.
-        assert process.wait(20) == -number
+        assert process.wait(60) == -number
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -67,7 +67,7 @@ def test_a_signal_ends_a_pause_without_a_loop(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_what_is_asked_for_between_two_pauses_is_kept() -> None:

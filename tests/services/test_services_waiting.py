@@ -32,7 +32,7 @@ async def test_a_server_that_is_set_up_wrongly_is_refused_at_once(kind: type[Hea
         raise kind("it evicts")
 
     with pytest.raises(kind):
-        await asyncio.wait_for(patiently(work, 60, asyncio.Event()), 5)
+        await asyncio.wait_for(patiently(work, 60, asyncio.Event()), 30)
 
 
 async def test_a_stop_ends_the_waiting() -> None:
