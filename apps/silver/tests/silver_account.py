@@ -20,7 +20,7 @@ from headrace_silver.queue.consumer import ConsumedTasks, ConsumeSettings, Mode,
 from headrace_silver.stores.postgres.store import PostgresSilverStore
 from headrace_silver.stores.silver_store import init_script
 
-WORKER_S_MAX = 60
+WORKER_S_MAX = 120
 NOTED = """
 CREATE TABLE applied (key TEXT NOT NULL);
 CREATE FUNCTION note_bar() RETURNS trigger LANGUAGE plpgsql AS

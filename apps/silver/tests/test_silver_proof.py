@@ -25,7 +25,7 @@ LOCK_BUSY = "Lock 'silver_consume' đang bận; worker thoát 0.\n"
 BATCH = 8
 # Every statement is hit only at full size. Finding a refused record takes many statements more.
 STEP, STEP_REFUSED, STEP_DRAIN = (3, 4, 5) if TIMES == 1 else (1, 1, 1)
-RESTART_S_MAX = 60
+RESTART_S_MAX = 120
 OWN_TABLES = (
     "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'silver%'"
 )

@@ -230,7 +230,7 @@ def test_a_follower_is_told_when_tasks_are_put(postgres_database: str) -> None:
     with psycopg.connect(postgres_database, autocommit=True) as listener:
         listener.execute("LISTEN silver_task")
         put_tasks(store, [Incoming(TA_BAR, "{}")])
-        assert [note.channel for note in listener.notifies(timeout=10, stop_after=1)] == ["silver_task"]
+        assert [note.channel for note in listener.notifies(timeout=60, stop_after=1)] == ["silver_task"]
     store.close()
 
 

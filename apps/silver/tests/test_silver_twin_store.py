@@ -32,7 +32,7 @@ store = open_store(sys.argv[1])
 print(store.lock(), flush=True)
 sys.stdin.read()
 """
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def put(store: SqliteSilverStore, *tasks: tuple[str, Any]) -> None:

@@ -18,7 +18,7 @@ from headrace_smap.settings import SmapSettings
 from headrace_smap.values import SEALED, Standing
 
 LISTENER = "smap.analytics"
-SEALED_S_MAX = 60.0
+SEALED_S_MAX = 120.0
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def running(parts: SmapParts) -> AsyncIterator[CollectorService]:
         yield service
     finally:
         stop.set()
-        await asyncio.wait_for(serving, 20)
+        await asyncio.wait_for(serving, 60)
 
 
 async def order(parts: SmapParts, project: str, **payload: Any) -> None:

@@ -32,7 +32,7 @@ from headrace_smap.parts import SmapParts, open_parts
 from headrace_smap.values import CRAWLING, DONE, PROCESSING_WAIT
 
 FASTER = 10
-ENDED_S_MAX = 20.0
+ENDED_S_MAX = 60.0
 
 
 @pytest.fixture

@@ -312,7 +312,7 @@ async def test_a_service_that_is_killed_while_it_sends_repeats_under_the_same_id
             hook.answer = kill
             events = [each.event for each in await watch.analysed("1", "2", "3")]
             await watch.parts.bus.publish(events)
-            await asyncio.to_thread(first.process.wait, 30)
+            await asyncio.to_thread(first.process.wait, 60)
             first.kill()
             hook.answer = lambda got: HttpAnswer(200, {})
             ((_, _, notice, state, *_),) = await watch.parts.database.rows("notice_list", project="p")

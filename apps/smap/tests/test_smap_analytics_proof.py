@@ -23,7 +23,7 @@ from headrace_smap.frame import FRAME
 TIMES = int(os.environ.get("HEADRACE_TORTURE", "1"))
 POSTS = 240 * TIMES
 KILLS = 5 * TIMES
-END_S_MAX = 60.0 * TIMES
+END_S_MAX = 120.0 * TIMES
 EVERY_BAD = 25
 CROWDED_POSTS = 20_000 if TIMES > 1 else 1_500
 LANES = {"SMAP_WORKERS": "2", "SMAP_PREFETCH": "20", "SMAP_ANALYSTS": "0", "SMAP_RECONCILE_S": "0.5"}

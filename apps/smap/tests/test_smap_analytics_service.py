@@ -20,7 +20,7 @@ from headrace_smap.analytics.service import AnalyticsService
 from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED
 from headrace_smap.settings import SmapSettings
 
-END_S_MAX = 60.0
+END_S_MAX = 120.0
 
 
 @asynccontextmanager

@@ -111,14 +111,14 @@ async def create(world: World, project: str) -> None:
     async def asked() -> bool:
         order = {"id": project, "keywords": ["VinFast", "VF3"], "date_range": ["2025-01-01", "2025-01-02"]}
         try:
-            async with httpx.AsyncClient(trust_env=False, verify=False, timeout=5) as client:
+            async with httpx.AsyncClient(trust_env=False, verify=False, timeout=20) as client:
                 url = f"{world.services['project'].url}/projects"
                 answer = await client.post(url, json=order, headers={"Idempotency-Key": f"key-of-{project}"})
         except httpx.HTTPError:
             return False
         return answer.is_success
 
-    await eventually(asked, f"{project} is created", 30)
+    await eventually(asked, f"{project} is created", 120)
 
 
 def round_of_faults(world: World, chance: random.Random) -> None:
@@ -247,7 +247,7 @@ def check_notices(hook: HttpReceiver, inbox: SmtpServer, projects: list[str], de
 
 
 async def check_reports(world: World, projects: list[str]) -> None:
-    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
         for project in projects:
             answer = await client.get(f"{world.services['insight'].url}/projects/{project}/report.json")
             report: dict[str, Any] = json.loads(answer.raise_for_status().text)

@@ -60,4 +60,4 @@ async def reached(parts: SmapParts, posts: int) -> None:
         assert standing is None or standing.status not in SEALED, "it was over before anything went wrong"
         return bool(rows) and rows[0][0] >= posts
 
-    await eventually(look, f"{posts} posts are found", 60)
+    await eventually(look, f"{posts} posts are found", 120)

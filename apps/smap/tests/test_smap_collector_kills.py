@@ -22,7 +22,7 @@ POSTS = 120 * TIMES
 KILLS = 2 * TIMES
 HOLD_S = 1.5
 WISHES = {
-    "SMAP_CRAWLERS": f"*=simulated:posts={POSTS}&page=10&latency=0.05&overlap=0.1",
+    "SMAP_CRAWLERS": f"*=simulated:posts={POSTS}&page=10&latency=0.1&overlap=0.1",
     "SMAP_CRAWL_HOLD_S": str(HOLD_S),
     "SMAP_CRAWL_TURN_S": "0.5",
     "SMAP_CRAWL_LANES": "4",
@@ -43,13 +43,16 @@ async def test_collectors_that_are_killed_and_frozen_lose_and_double_nothing(
                 await reached(parts, kill * part)
                 collectors.pop(0).kill()
                 collectors.append(place.start(["collector"]))
-            await asyncio.gather(*(collector.ready() for collector in collectors))
-            # One of them stands still past its holds, and then goes on as if nothing had happened.
+            # One of them stands still past its holds, and then goes on as if nothing had happened. It is not waited for
+            # the other one until then: the first to be ready might have crawled everything meanwhile.
+            await collectors[0].ready()
+            await reached(parts, KILLS * part + part // 4)
             collectors[0].freeze()
+            await collectors[1].ready()
             await reached(parts, (KILLS + 1) * part)
             await RealPassage().past(HOLD_S)
             collectors[0].wake()
-            total = (await sealed(parts, "killed", 60.0 * TIMES)).total
+            total = (await sealed(parts, "killed", 120.0 * TIMES)).total
             tasks = await report(parts, "killed")
             assert {state for _, state, _, _ in tasks} == {"done"}
             assert sum(posts for _, _, posts, _ in tasks) == total
@@ -66,4 +69,4 @@ async def reached(parts: SmapParts, posts: int) -> None:
         assert standing is None or standing.status not in SEALED, "it was over before anybody was killed"
         return standing is not None and standing.total > posts
 
-    await eventually(look, f"{posts} posts are found", 60)
+    await eventually(look, f"{posts} posts are found", 120)

@@ -74,9 +74,9 @@ def test_a_project_is_led_from_its_creation_to_its_deletion(
     services = place.all("project", "collector", "analytics")
 
     def progress() -> dict[str, object]:
-        return dict(httpx.get(f"{services[0].url}/projects/{project}/progress", trust_env=False).json())
+        return dict(httpx.get(f"{services[0].url}/projects/{project}/progress", trust_env=False, timeout=60).json())
 
-    until(lambda: progress()["status"] == "DONE", "the project is DONE", 60)
+    until(lambda: progress()["status"] == "DONE", "the project is DONE", 120)
     done = json.loads(working("progress", project, "--json"))
     assert done == progress()
     assert done["total"] == done["processed"] == 60
@@ -234,7 +234,7 @@ def test_up_runs_all_four_and_starts_one_again_that_was_killed(place: Town) -> N
     up = place.start(["up"])
     up.line_with("is ready at", 4).result(READY_S_MAX)
     urls = {line.split()[1]: line.rpartition(" ")[2] for line in up.lines if "is ready at" in line}
-    assert httpx.get(f"{urls['insight']}/readyz", trust_env=False).json()["status"] == "ready"
+    assert httpx.get(f"{urls['insight']}/readyz", trust_env=False, timeout=60).json()["status"] == "ready"
     (killed,) = up.below("smap", "analytics")
     os.kill(killed, signal.SIGKILL)
     up.line_with("smap analytics is ready", 2).result(READY_S_MAX)
@@ -249,10 +249,10 @@ def test_services_end_with_an_up_that_was_killed(place: Town) -> None:
 
     def answers(url: str) -> bool:
         try:
-            return httpx.get(f"{url}/healthz", trust_env=False).is_success
+            return httpx.get(f"{url}/healthz", trust_env=False, timeout=20).is_success
         except httpx.TransportError:
             return False
 
     assert all(answers(url) for url in urls)
     up.kill()
-    until(lambda: not any(answers(url) for url in urls), "nobody is left behind", 30)
+    until(lambda: not any(answers(url) for url in urls), "nobody is left behind")

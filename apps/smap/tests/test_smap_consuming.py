@@ -47,7 +47,7 @@ async def consuming(bus: Any, handle: Handle, **options: float) -> AsyncIterator
         yield stop
     finally:
         stop.set()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 60)
 
 
 async def publish(bus: StoreBus, *numbers: int) -> None:
@@ -99,7 +99,7 @@ async def test_a_failure_that_needs_an_operator_ends_the_consumer_with_its_words
     await publish(bus, 1, 2)
     faced: Any = bus if where == "handler" else _Refusing(bus, kind("the tables are older than this program"))
     with pytest.raises(kind, match="older than this program"), bare_errors():
-        await asyncio.wait_for(Consumer(faced, BatchIntake(SUBSCRIPTION, handle), "test").run(asyncio.Event()), 10)
+        await asyncio.wait_for(Consumer(faced, BatchIntake(SUBSCRIPTION, handle), "test").run(asyncio.Event()), 60)
     assert await bus.backlog("posts") == Backlog(waiting=2)
 
 
@@ -125,7 +125,7 @@ async def test_one_guilty_message_is_found_and_laid_aside(bus: StoreBus) -> None
 
     await publish(bus, 1, 2, 3, 4)
     async with consuming(bus, handle):
-        await eventually(lambda: empty(bus), "all is consumed", 20)
+        await eventually(lambda: empty(bus), "all is consumed")
     assert sorted(ended) == ["1", "2", "4"]
     (letter,) = await bus.dead("posts")
     assert (letter.event.event_id, letter.reason) == ("e3", "ZeroDivisionError: three")
@@ -163,7 +163,7 @@ async def test_a_stop_gives_back_what_cannot_be_finished(bus: StoreBus) -> None:
 
     await publish(bus, 1)
     async with consuming(bus, handle):
-        await asyncio.wait_for(tried.wait(), 10)
+        await asyncio.wait_for(tried.wait(), 60)
     assert await bus.backlog("posts") == Backlog(waiting=1)
 
 
@@ -171,7 +171,7 @@ async def test_lanes_work_at_the_same_time(bus: StoreBus) -> None:
     both = asyncio.Barrier(2)
 
     async def handle(deliveries: Sequence[Delivery]) -> None:
-        await asyncio.wait_for(both.wait(), 10)
+        await asyncio.wait_for(both.wait(), 60)
 
     await publish(bus, 1, 2)
     async with consuming(bus, handle, room=1, lanes=2):

@@ -88,7 +88,7 @@ async def test_two_that_lock_each_other_out_both_come_through(database: Database
 
         await eventually(waits, "ours waits for the row of the other")
         await other.execute("UPDATE smap_project SET found = 1 WHERE project_id = 'p'")
-    await asyncio.wait_for(ours, 10)
+    await asyncio.wait_for(ours, 60)
     truths = await look(database, ["p", "q"])
     assert all(truth.crawled_at is not None for truth in truths)
 

@@ -75,8 +75,8 @@ async def done(board: redis.asyncio.Redis) -> bool:
 
 async def finished(board: redis.asyncio.Redis, heard: list[dict[str, Any]]) -> dict[str, str]:
     """The hash when the end was told."""
-    await eventually(lambda: done(board), lambda: "the project is DONE", 60)
-    await eventually(lambda: heard, "its end is told", 20)
+    await eventually(lambda: done(board), lambda: "the project is DONE", 120)
+    await eventually(lambda: heard, "its end is told")
     return await state(board)
 
 
@@ -147,7 +147,7 @@ async def test_a_foreign_project_service_is_served_by_all_of_ours(
         hash_now = await finished(board, heard)
         # The same event again is the same project, and evt_001 is nobody's identity.
         foreign.say(json.dumps({**PAYLOAD, "project_id": "proj_other", "targets": []}))
-        await eventually(lambda: len(heard) == 2, "the other project ends as well", 60)
+        await eventually(lambda: len(heard) == 2, "the other project ends as well", 120)
         report = await got(f"{insight.url}/projects/proj_abc/report.json")
     assert hash_now["done"] == hash_now["total"] == str(report["posts"])
     assert {told["project_id"] for told in heard} == {"proj_abc", "proj_other"}
@@ -164,7 +164,7 @@ async def test_a_collector_that_never_seals_is_closed_by_hand(
         async def counted() -> bool:
             return (await state(board)).get("done") == str(POSTS)
 
-        await eventually(counted, "all posts are counted", 60)
+        await eventually(counted, "all posts are counted", 120)
         assert (await state(board))["status"] == "CRAWLING"
         assert heard == []
         place.run("seal", "proj_abc")

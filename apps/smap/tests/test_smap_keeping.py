@@ -26,7 +26,7 @@ from headrace_smap.settings import SmapSettings
 
 P = "proj_abc"
 HASH = f"smap:proj:{P}"
-TOLD_S_MAX = 20.0
+TOLD_S_MAX = 60.0
 
 
 @pytest.fixture

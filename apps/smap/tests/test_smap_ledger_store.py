@@ -80,7 +80,7 @@ class TestStoreLedger(ProjectLedgerContract):
             StoreLedger(cast(headrace.Engine, SimpleNamespace(ledger=Together(each._ledger, meeting))))
             for each in handles
         ]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             standings = await asyncio.gather(*(each.settle(P, ends("a")) for each in both))
         assert sorted(there(each).crossed for each in standings) == [False, True]
 

@@ -51,7 +51,7 @@ async def retried(desk: Desk, seed: str) -> None:
     count = await project.retrier.retry(PROJECT, seed)
     await project.relay.relay()
     heard: list[Event] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(heard) < count:
             received = await desk.parts.bus.receive(EAR, "test", 100, 30.0)
             await desk.parts.bus.ack(received.deliveries)

@@ -54,7 +54,7 @@ async def test_postgres_15_takes_it_all(on_15: SmapSettings) -> None:
             rows = await parts.database.rows("notice_counts", project="p")
             return bool(rows and rows[0][3])
 
-        await eventually(announced, "the project is finished", 30)
+        await eventually(announced, "the project is finished")
         report = await gather(parts.database, "p")
         assert report is not None
         assert (report.total, report.posts) == (30, 30 - report.errors)
@@ -70,4 +70,4 @@ async def test_postgres_15_takes_it_all(on_15: SmapSettings) -> None:
         async def swept() -> bool:
             return bool((await parts.database.rows("deletion_read", project="p"))[0][1])
 
-        await eventually(swept, "the running service swept it", 20)
+        await eventually(swept, "the running service swept it")

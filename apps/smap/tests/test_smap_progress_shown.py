@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from smap_accounts import MemoryLedger
 from smap_office import EXAMPLE, Office, open_office
+from waiting import TRIES
 
 from headrace.testing.rig.proxy import Proxy
 from headrace_smap.count.accountant import Accountant, ItemEnd
@@ -140,10 +141,15 @@ async def test_without_redis_projects_are_ordered_listed_and_shown_within_a_seco
             assert answer.status_code == status, answer.text
             return dict(answer.json()) if answer.content else {}
 
-        assert await asked("GET", f"/projects/{project}/progress", 200) == before
-        made = await asked("POST", "/projects", 201, json=EXAMPLE)
-        items = (await asked("GET", "/projects", 200))["items"]
-        assert {item["status"] for item in items} == {CRAWLING, INITIALIZING}  # type: ignore[attr-defined]
-        assert (await asked("GET", f"/projects/{made['id']}", 200))["status"] == INITIALIZING
-        await asked("DELETE", f"/projects/{made['id']}", 204)
+        for _ in range(TRIES):
+            took_s.clear()
+            assert await asked("GET", f"/projects/{project}/progress", 200) == before
+            made = await asked("POST", "/projects", 201, json=EXAMPLE)
+            items = (await asked("GET", "/projects", 200))["items"]
+            assert {item["status"] for item in items} == {CRAWLING, INITIALIZING}  # type: ignore[attr-defined]
+            assert (await asked("GET", f"/projects/{made['id']}", 200))["status"] == INITIALIZING
+            await asked("DELETE", f"/projects/{made['id']}", 204)
+            # A machine may be busy; whoever waited for Redis would wait for it each time.
+            if max(took_s.values()) < ANSWER_S_MAX:
+                break
         assert max(took_s.values()) < ANSWER_S_MAX, took_s

@@ -204,4 +204,4 @@ async def test_the_loop_sweeps_what_was_deleted(office: Office) -> None:
 
     await eventually(swept, "it is swept")
     stop.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 60)

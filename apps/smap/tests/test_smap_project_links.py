@@ -126,5 +126,5 @@ async def test_the_page_offers_what_can_be_done(reports: bool, tmp_path: Path, e
                         and rows["cancelled"]["words"] == [*more, "Delete"]
                     )
 
-                await eventually(shown, "each row has its links and buttons", 30)
+                await eventually(shown, "each row has its links and buttons")
                 assert browser.said == []

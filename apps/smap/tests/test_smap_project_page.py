@@ -63,18 +63,18 @@ async def test_people_order_watch_and_delete_projects_in_a_browser(
                 rows = await asyncio.to_thread(browser.run, LIST)
                 return any(all(word in row for word in words) for row in rows or [])
 
-            await eventually(lambda: sees(HOSTILE, "waiting", "0 %"), "the project is listed", 30)
+            await eventually(lambda: sees(HOSTILE, "waiting", "0 %"), "the project is listed")
             await office.crawl(first, ["raw/a.json", "raw/b.json", "raw/c.json"], ["raw/d.json"])
-            await eventually(lambda: sees(HOSTILE, "done", "100 %", "4 of 4 posts", "1 error"), "it moves", 30)
+            await eventually(lambda: sees(HOSTILE, "done", "100 %", "4 of 4 posts", "1 error"), "it moves")
             assert await asyncio.to_thread(browser.run, "document.querySelector('progress').value") == 100
             assert await asyncio.to_thread(browser.run, MADE_UP) == ""
             await office.analyse(first, ["raw/a.json"], simulated=True)
-            await eventually(lambda: sees(HOSTILE, "simulated posts"), "what is made up is marked", 30)
+            await eventually(lambda: sees(HOSTILE, "simulated posts"), "what is made up is marked")
             assert await asyncio.to_thread(browser.run, MADE_UP) == "hold simulated posts"
             assert "1 with errors" in await asyncio.to_thread(browser.run, "document.body.innerText")
             office.calendar.advance(minutes=1)
             await asyncio.to_thread(browser.run, ORDER)
-            await eventually(lambda: sees("VinFast, VF3", "2025-01-01 to 2025-01-02"), "the order is a project", 30)
+            await eventually(lambda: sees("VinFast, VF3", "2025-01-01 to 2025-01-02"), "the order is a project")
             (made, _) = (await office.client.get("/projects")).json()["items"]
             assert made["targets"] == [
                 {"platform": "tiktok", "url": "https://www.tiktok.com/@a"},
@@ -105,7 +105,7 @@ async def test_the_page_is_there_in_vietnamese_with_times_of_its_zone(
             async def listed() -> list[str]:
                 return [row for row in await asyncio.to_thread(browser.run, LIST) if HOSTILE in row]
 
-            await eventually(listed, "the project is listed", 30)
+            await eventually(listed, "the project is listed")
             (row,) = await listed()
             for words in ("đã xong", "100 %", "2 / 2 bài", "1 bài lỗi", "Asia/Ho_Chi_Minh", "Thử lại bài lỗi", "Xóa"):
                 assert words in row
@@ -152,6 +152,6 @@ async def test_what_a_page_does_not_bring_along_is_not_run(
                 await asyncio.to_thread(browser.run, "1")
                 return any("Content Security Policy" in words for words in browser.said)
 
-            await eventually(complains, "the policy is kept", 30)
+            await eventually(complains, "the policy is kept")
             colour = await asyncio.to_thread(browser.run, "getComputedStyle(document.querySelector('p')).color")
             assert colour == "rgb(0, 0, 0)"

@@ -79,7 +79,7 @@ async def test_instances_on_one_database_fire_a_due_time_once(postgres_database:
 
         await eventually(made, "the due time is fired and its job has ended")
         stop.set()
-        await asyncio.wait_for(asyncio.gather(*services), 20)
+        await asyncio.wait_for(asyncio.gather(*services), 60)
         items = (await office.client.get("/projects")).json()["items"]
         assert sorted(item["parent"] or "" for item in items) == ["", parent]
         plan = (await office.client.get(f"/projects/{parent}/recrawl")).json()
@@ -141,4 +141,4 @@ async def test_a_ledger_and_a_bus_that_are_away_delay_a_project_and_lose_nothing
             assert created["payload"]["project_id"] == project
             assert (await office.client.get(f"/projects/{project}/progress")).json()["status"] == "INITIALIZING"
             stop.set()
-            await asyncio.wait_for(running, 10)
+            await asyncio.wait_for(running, 60)

@@ -63,7 +63,7 @@ async def all_services(settings: SmapSettings) -> AsyncIterator[Services]:
             yield Services(parts, await stack.enter_async_context(client))
         finally:
             stop.set()
-            await asyncio.wait_for(asyncio.gather(*running), 30)
+            await asyncio.wait_for(asyncio.gather(*running), 60)
 
 
 async def test_every_event_and_its_log_lines_name_the_trace_of_the_request(

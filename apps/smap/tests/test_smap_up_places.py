@@ -37,7 +37,7 @@ def url_of(up: ServiceProcess, name: str) -> str:
 @pytest.mark.parametrize("rig", [False, True])
 def test_other_commands_find_what_up_works_on(rig: bool, place: Town, tmp_path: Path) -> None:
     up = upped(place, *(["--rig"] if rig else []))
-    answer = httpx.post(f"{url_of(up, 'project')}/projects", json=ORDER, trust_env=False)
+    answer = httpx.post(f"{url_of(up, 'project')}/projects", json=ORDER, trust_env=False, timeout=60)
     assert answer.status_code == 201, answer.text
     variables = up.exported
     assert variables["SMAP_HOME"] == str(tmp_path / "smap-data")
@@ -45,12 +45,12 @@ def test_other_commands_find_what_up_works_on(rig: bool, place: Town, tmp_path: 
     keys = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}
     assert set(variables) == {"SMAP_HOME", "SMAP_SIMULATED", *(servers | keys if rig else ())}
     assert answer.json()["id"] in place.run("projects", **variables)
-    assert "Simulation is on" in httpx.get(f"{url_of(up, 'project')}/", trust_env=False).text
+    assert "Simulation is on" in httpx.get(f"{url_of(up, 'project')}/", trust_env=False, timeout=60).text
     place.run("create", "VF3", "--days", "2025-01-01..2025-01-01", **variables)
     assert f"projects are ordered at {url_of(up, 'project')}/" in up.lines
     (reports,) = [line.split()[4] for line in up.lines if line.startswith("reports are served at ")]
     assert reports == f"{url_of(up, 'insight')}/"
-    assert httpx.get(reports, trust_env=False).headers["content-type"].startswith("text/html")
+    assert httpx.get(reports, trust_env=False, timeout=60).headers["content-type"].startswith("text/html")
     assert up.stop() == 0
 
 

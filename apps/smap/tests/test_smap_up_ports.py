@@ -18,7 +18,7 @@ from waiting import until
 from headrace.testing import ServiceProcess
 from headrace.testing.rig import ports
 
-UP_S_MAX = 60.0
+UP_S_MAX = 180.0
 
 
 @pytest.fixture
@@ -58,9 +58,11 @@ def test_a_project_links_to_its_report_in_the_other_service(place: Town, tmp_pat
     up = up_from(place, first)
     up.line_with("is ready at", 4).result(UP_S_MAX)
     order = {"keywords": ["VF3"], "id": "mine"}
-    made = httpx.post(f"http://127.0.0.1:{first}/projects", json=order, trust_env=False).json()
+    made = httpx.post(f"http://127.0.0.1:{first}/projects", json=order, trust_env=False, timeout=60).json()
     assert made["links"]["report"] == f"http://127.0.0.1:{first + 3}/projects/mine/report"
-    assert httpx.get(made["links"]["report"], trust_env=False).headers["content-type"].startswith("text/html")
+    assert (
+        httpx.get(made["links"]["report"], trust_env=False, timeout=60).headers["content-type"].startswith("text/html")
+    )
     assert up.stop() == 0
 
 
