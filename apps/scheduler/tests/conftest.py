@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 from orders_shop import PRICE, Market, Shop, open_market, open_shop
-from scheduler_world import BUCKETS, World, clean, open_world
+from scheduler_world import BUCKETS, World, clean, open_world, patient
 
 from headrace.tables import CassandraOptions, apply_schema
 from headrace.testing.fixtures import SharedServers
@@ -39,7 +39,7 @@ def embedded_environment(tmp_path: Path) -> dict[str, str]:
 def scheduler_keyspace(cassandra_server: CassandraServer) -> Iterator[str]:
     """One keyspace with the tables for the whole run: making tables takes seconds, emptying them does not."""
     with cassandra_server.keyspace() as url:
-        asyncio.run(apply_schema(CassandraOptions.of(url), None, [schema_part()]))
+        asyncio.run(apply_schema(patient(CassandraOptions.of(url)), None, [schema_part()]))
         yield url
 
 
@@ -48,7 +48,7 @@ def scheduler_cluster_keyspace(cassandra_cluster: CassandraCluster) -> Iterator[
     """The same on three nodes, where every table takes a second. Through their proxies."""
     with cassandra_cluster.keyspace() as url:
         options = CassandraOptions.of(cassandra_cluster.proxied(url))
-        asyncio.run(apply_schema(options, None, [schema_part()]))
+        asyncio.run(apply_schema(patient(options), None, [schema_part()]))
         yield options
 
 

@@ -24,7 +24,8 @@ from headrace_scheduler.handlers.running_job import RunningJob
 from headrace_scheduler.orders.order_handlers import PaymentLimit
 from headrace_scheduler.orders.values import OrderJob, PlacedOrder
 
-LOCK_S = 1.0
+# Longer than a worker takes to come to grief; the test lets its locks run out.
+LOCK_S = 120.0
 DIES_IN_PAYMENT = 3
 
 

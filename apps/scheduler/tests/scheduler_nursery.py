@@ -46,7 +46,7 @@ def _born(call: list[Any]) -> int:
         return pid
     code = 1
     try:
-        signal.alarm(60)
+        signal.alarm(180)
         getattr(scheduler_mortal, call[0])(*call[1:])
         code = 0
     except BaseException:  # whatever ends it, it must not go on as a second nursery

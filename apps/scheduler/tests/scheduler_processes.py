@@ -13,7 +13,7 @@ from waiting import until
 from headrace.testing import ServiceProcess
 from headrace_scheduler.frame import service_program
 
-ENDED_S_MAX = 60.0
+ENDED_S_MAX = 120.0
 QUICK = {
     "LOCK_TTL_MS": "1500",
     "WORKER_BACKOFF_BASE_MS": "20",
@@ -22,7 +22,7 @@ QUICK = {
 }
 # To make a client takes longer than most requests, since it reads the certificates of all authorities.
 # A connection for each request: one that is kept may be closed just when it is used again.
-CLIENT = httpx.Client(timeout=30.0, verify=False, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+CLIENT = httpx.Client(timeout=60.0, verify=False, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 class Process(ServiceProcess):
@@ -73,6 +73,6 @@ def ended(api: Process, job_id: str, status: str) -> dict[str, Any]:
 
 def held(api: Process, job_id: str, workers: Sequence[Process]) -> tuple[dict[str, Any], Process]:
     """The run of a job that is under way, and the worker whose it is."""
-    run: dict[str, Any] = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs", 30.0)
+    run: dict[str, Any] = until(lambda: api.get(f"/jobs/{job_id}").json()["last_run"], "it runs")
     (holder,) = [each for each in workers if f":{each.pid}:" in run["worker_id"]]
     return run, holder

@@ -28,7 +28,10 @@ def test_an_order_goes_from_one_service_to_the_other(embedded_environment: dict[
     environment = {**embedded_environment, "WORKER_POLL_INTERVAL_MS": "50", "WORKER_HTTP_PORT": "1"}
     with services(environment, tmp_path, "all") as (scheduler,):
         known = {**environment, "ORDERS_WORKER_URL": scheduler.url}
-        with services(known, tmp_path, "orders") as (orders,), httpx.Client(base_url=orders.url) as client:
+        with (
+            services(known, tmp_path, "orders") as (orders,),
+            httpx.Client(base_url=orders.url, timeout=PATIENCE_S) as client,
+        ):
             assert client.get("/readyz").status_code == 200
             assert client.put("/inventory/tea", json={"stock": 1, "price": 5_000}).status_code == 200
             body = {"customer_id": "an", "items": [{"sku": "tea", "quantity": 1}]}

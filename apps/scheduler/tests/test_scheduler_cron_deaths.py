@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -34,6 +34,13 @@ WRITES = ("cron_claim", "fire_add", "job_register", "job_add", "fire_pending_add
 CONFIRMED_S_MAX = 60.0
 
 
+def one_moment(world: World) -> tuple[datetime, str]:
+    """A moment that has passed, and an expression that means it: another one comes in a year, and none while a test
+    runs, whenever that is."""
+    moment = world.clock().replace(second=0, microsecond=0) - timedelta(minutes=10)
+    return moment, f"{moment.minute} {moment.hour} {moment.day} {moment.month} *"
+
+
 async def all_confirmed(cron: WorldCron) -> None:
     """Look, and look again: after an error, and while the lock of a process that died is still held."""
 
@@ -52,16 +59,14 @@ async def test_a_kill_at_any_statement_of_a_fire_leaves_one_job(
     world: World, environment: dict[str, str], nursery: Nursery, tmp_path: Path
 ) -> None:
     cron = cron_of(world)
-    # Far enough behind every moment: none more comes while this runs.
-    since = world.clock().replace(minute=0, second=0, microsecond=0) - timedelta(minutes=30)
-    schedules = [await cron.add("0 * * * *", since) for _ in range(STATEMENTS + 1)]
+    moment, expression = one_moment(world)
+    schedules = [await cron.add(expression, moment - timedelta(minutes=30)) for _ in range(STATEMENTS + 1)]
     codes = await nursery.lives(*(("fire", environment, str(each), 0.0, n) for n, each in enumerate(schedules)))
     assert codes == [-signal.SIGKILL] * STATEMENTS + [0]
     await all_confirmed(cron)
     world.clock.move(seconds=YOUNG.total_seconds() + 1)
     effects = tmp_path / "effects"
     await finish(world, effects)
-    moment = since + timedelta(minutes=30)
     wanted = {str(job_id_of(each, moment)): 1 for each in schedules}
     assert Counter(effects.read_text().split()) == wanted
 
@@ -81,7 +86,7 @@ async def test_workers_that_fire_side_by_side_and_are_killed_fire_each_moment_on
 
     def watch() -> dict[str, list[str]]:
         with services({**environment, **QUICK}, tmp_path, "api", "worker", "worker", "reconciler") as (api, *rest):
-            until(lambda: runs_of(api, schedule_id), "something has fired", 30.0)
+            until(lambda: runs_of(api, schedule_id), "something has fired", CONFIRMED_S_MAX)
             rest[0].kill()
 
             def all_ran() -> dict[str, list[str]] | None:
@@ -89,7 +94,7 @@ async def test_workers_that_fire_side_by_side_and_are_killed_fire_each_moment_on
                 done = len(found) >= 12 and all("completed" in states for states in found.values())
                 return found if done else None
 
-            return until(all_ran, lambda: f"every job ran: {runs_of(api, schedule_id)}", 60.0)
+            return until(all_ran, lambda: f"every job ran: {runs_of(api, schedule_id)}", 2 * CONFIRMED_S_MAX)
 
     found = await asyncio.to_thread(watch)
     assert [job for job, states in found.items() if states.count("completed") != 1] == []
@@ -117,10 +122,10 @@ async def test_a_lost_answer_makes_no_second_job_and_loses_none(
 
         cut_tables = AllTables.on(CutTables(world.recorded, name, cut), world.clock)
         cron = cron_of(world, cut_tables)
-        since = world.clock().replace(minute=0, second=0, microsecond=0) - timedelta(minutes=30)
-        schedule_id = await cron.add("0 * * * *", since)
+        moment, expression = one_moment(world)
+        schedule_id = await cron.add(expression, moment - timedelta(minutes=30))
         await all_confirmed(cron)
         assert proxy.cuts == 1
         effects = tmp_path / "effects"
         await finish(world, effects)
-        assert effects.read_text().split() == [str(job_id_of(schedule_id, since + timedelta(minutes=30)))]
+        assert effects.read_text().split() == [str(job_id_of(schedule_id, moment))]

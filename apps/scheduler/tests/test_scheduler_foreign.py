@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uuid_utils
 from scheduler_world import BUCKETS, World, open_world
+from waiting import eventually
 
 from headrace.adapters.cassandra.leases import CassandraLeases
 from headrace.errors import ClockSkewed
@@ -132,7 +133,12 @@ async def test_ten_thousand_finished_jobs_do_not_slow_the_poll(real: World) -> N
             await real.tables.pending.remove(row)
 
     await asyncio.gather(*(finished(number) for number in range(FINISHED)))
-    assert await poll_s(real) < 3 * before + 0.01
+
+    async def is_quick() -> bool:
+        return await poll_s(real) < 3 * before + 0.01
+
+    # A poll that read what is left of ten thousand rows would be slow each time, and not only while others are busy.
+    await eventually(is_quick, "a poll takes as long as before")
 
 
 async def poll_s(world: World) -> float:

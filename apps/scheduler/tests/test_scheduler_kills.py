@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scheduler_mortal
 import uuid_utils
-from scheduler_world import World
+from scheduler_losses import run_all_out, run_out
+from scheduler_world import HOLD_S, World
 from waiting import eventually
 
 from headrace.core.claims import CRASHES_MAX
@@ -25,7 +25,7 @@ from headrace_scheduler.jobs.values import JobStatus
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
 from headrace_scheduler.work.lost_runs import LOST
 
-SETTLED_S_MAX = 60.0
+SETTLED_S_MAX = 120.0
 # It is lost twice in company, three times alone, and a worker may die with it before it has begun.
 LIVES_MAX = 10
 # scan; runs, outcome; lock; row, where, row; four deletions; release; and the next of three jobs
@@ -73,7 +73,7 @@ async def finish(world: World, effects: Path) -> None:
         with effects.open("a") as file:
             file.write(f"{context.key}\n")
 
-    worker = SourceWorker(world.source, effect, SourceOptions(poll_s=0.05, hold_s=5.0, in_progress_max=4))
+    worker = SourceWorker(world.source, effect, SourceOptions(poll_s=0.05, hold_s=HOLD_S, in_progress_max=4))
     working = asyncio.ensure_future(worker.run())
     reconciler = JobReconciler(world.parts)
 
@@ -99,7 +99,8 @@ async def test_a_kill_at_any_statement_of_a_run_loses_nothing(
     calls = [("run", environment, str(job.job_id), n, end, str(effects)) for n, job in enumerate(jobs)]
     codes = await nursery.lives(*calls)
     assert codes == [-signal.SIGKILL] * deaths + [0]
-    world.clock.move(seconds=YOUNG.total_seconds() + scheduler_mortal.LOCK_S + 1)
+    await run_all_out(world)
+    world.clock.move(seconds=YOUNG.total_seconds() + 2)
     await finish(world, effects)
     counts = Counter(effects.read_text().split())
     for n, job in enumerate(jobs):
@@ -117,9 +118,10 @@ async def test_a_job_that_kills_its_worker_dies_and_those_beside_it_complete(
 ) -> None:
     deadly = await world.create({"type": "command", "argv": ["sh", "-c", "kill -9 $PPID"]})
     beside = [await world.create({"type": "sleep", "seconds": 0.3}) for _ in range(3)]
-    allowed = {**environment, "WORKER_COMMAND_ALLOW": "sh -c", "LOCK_TTL_MS": "1000", "WORKER_POLL_INTERVAL_MS": "50"}
+    allowed = {**environment, "WORKER_COMMAND_ALLOW": "sh -c", "LOCK_TTL_MS": "60000", "WORKER_POLL_INTERVAL_MS": "50"}
     deaths = 0
     while (await nursery.lives(("work", allowed)))[0] == -signal.SIGKILL:
+        await run_all_out(world)
         deaths += 1
         assert deaths <= LIVES_MAX, "it runs for ever"
     assert [await world.status(job.job_id) for job in beside] == [JobStatus.COMPLETED] * 3
@@ -156,15 +158,13 @@ async def test_a_kill_at_any_statement_of_a_purge_leaves_nothing_behind(
         assert item is not None
         assert await embedded.source.settle(item, embedded.settlement())
     embedded.clock.move(days=40)
-    brief = {**embedded_environment, "LOCK_TTL_MS": "1000"}
-    codes = [(await nursery.lives(("purge", brief, n)))[0] for n in range(PURGE_STATEMENTS)]
+    codes = []
+    for n in range(PURGE_STATEMENTS):
+        codes += await nursery.lives(("purge", embedded_environment, n))
+        await run_out(embedded, *jobs)
     assert codes == [-signal.SIGKILL] * PURGE_STATEMENTS
-
-    async def gone() -> bool:
-        await nursery.lives(("purge", brief, 1_000))
-        return await embedded.rows() == []
-
-    await eventually(gone, "the locks of the dead have expired, and nothing is left", SETTLED_S_MAX)
+    assert await nursery.lives(("purge", embedded_environment, 1_000)) == [0]
+    assert await embedded.rows() == []
     for job_id in jobs:
         assert await embedded.recorded.rows("job_where", job_id=job_id) == []
         assert await embedded.tables.history.runs(job_id) == []

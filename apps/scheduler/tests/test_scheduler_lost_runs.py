@@ -7,8 +7,8 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from scheduler_losses import ALONE_S, MOMENT_S, expire, lose
-from scheduler_world import World
+from scheduler_losses import expire, lose
+from scheduler_world import HOLD_S, World
 from waiting import eventually
 
 from headrace.core.claims import CRASHES_MAX
@@ -72,7 +72,7 @@ async def test_a_run_that_did_not_begin_makes_nobody_a_suspect(world: World, rec
     job = await world.create()
     world.recorded.broken["run_begin"] = Unreachable("cut off")
     with pytest.raises(Unreachable):
-        await world.hold(job.job_id, "gone", MOMENT_S)
+        await world.hold(job.job_id, "gone")
     await expire(world, job.job_id)
     assert await reconciler.look() == 1
     again = await world.hold(job.job_id, "next")
@@ -87,7 +87,7 @@ async def test_a_worker_that_takes_a_lost_run_over_counts_it_as_well(world: Worl
         await lose(world, job.job_id)
         moment = whole_ms(world.clock() - timedelta(seconds=before))
         await world.tables.pending.add(Pending(job.key.bucket_id, moment, job.job_id, job.payload))
-    taken = await world.hold(job.job_id, "next", ALONE_S)
+    taken = await world.hold(job.job_id, "next")
     assert taken is not None
     assert (taken.suspect, taken.crashes) == (True, 0)
     assert await world.status(job.job_id) == JobStatus.PENDING, "it waits, whatever the lost worker has left"
@@ -138,7 +138,7 @@ async def test_a_suspect_that_waits_is_pending_and_leaves_no_rows(world: World, 
         assert held is not None
         assert held.suspect
         assert await world.status(job_id) == JobStatus.PENDING
-        assert await world.source.renew(held, 5.0)
+        assert await world.source.renew(held, HOLD_S)
         assert await world.source.give_back(held)
         assert await world.source.give_back(held), "a repeat is answered as the first"
         assert await world.tables.history.runs(job_id) == before
@@ -157,10 +157,10 @@ async def test_a_suspect_that_was_started_is_so_in_a_repeated_hold(world: World,
     """An answer was lost, and the hold is asked for again: its run is in the history, and ends there."""
     job_id = await suspect(world, reconciler)
     (candidate,) = await world.candidates()
-    first = await world.source.hold(candidate, "one", 5.0)
+    first = await world.source.hold(candidate, "one", HOLD_S)
     assert first is not None
     assert await world.source.begin_alone(first)
-    again = await world.source.hold(candidate, "one", 5.0)
+    again = await world.source.hold(candidate, "one", HOLD_S)
     assert again is not None
     assert again.fence == first.fence
     assert await world.source.give_back(again)
@@ -197,7 +197,7 @@ async def test_a_suspect_is_cancelled_while_it_waits(world: World, reconciler: J
     held = await world.hold(job_id)
     assert held is not None
     await world.requests.cancel(job_id)
-    assert not await world.source.renew(held, 5.0)
+    assert not await world.source.renew(held, HOLD_S)
     assert not await world.source.begin_alone(held)
     assert await world.status(job_id) == JobStatus.CANCELLED
     assert await world.tables.history.runs(job_id) == before
@@ -215,7 +215,7 @@ async def test_a_suspect_that_is_cancelled_while_it_is_started_leaves_no_open_ru
     gate = world.recorded.gates["run_begin"] = asyncio.Event()
     beginning = asyncio.ensure_future(world.source.begin_alone(held))
     await eventually(lambda: "run_begin" in world.recorded.names, "it is about to be in the history")
-    assert not await world.source.renew(held, 5.0)
+    assert not await world.source.renew(held, HOLD_S)
     gate.set()
     assert not await beginning
     assert await world.status(job_id) == JobStatus.CANCELLED

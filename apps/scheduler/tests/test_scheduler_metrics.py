@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 from prometheus_client import CollectorRegistry
-from scheduler_world import World
+from scheduler_losses import run_out
+from scheduler_world import HOLD_S, World
 from waiting import eventually, turn
 
 from headrace.ports import LeaseOperation, LeaseOutcome, LeaseVerb
@@ -62,7 +63,7 @@ async def test_every_series_is_at_0_before_the_first_job_also_while_the_reconcil
 async def test_locks_of_jobs_are_counted_as_they_are_used(embedded: World) -> None:
     held = await embedded.hold((await embedded.create()).job_id)
     assert held is not None
-    assert await embedded.source.renew(held, 5.0)
+    assert await embedded.source.renew(held, HOLD_S)
     assert await embedded.source.settle(held, embedded.settlement())
     found = counted(embedded.parts.registry)
     assert [found[name] for name in LOCKS] == [1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]
@@ -73,17 +74,17 @@ async def test_a_renewal_that_the_end_of_its_run_overtakes_is_no_failure(world: 
     """It is cut off when the run has ended, or finds the lock released; one that nobody answers is a failure."""
     held = await world.hold((await world.create()).job_id)
     assert held is not None
-    renewal = asyncio.ensure_future(world.source.renew(held, 5.0))
+    renewal = asyncio.ensure_future(world.source.renew(held, HOLD_S))
     await turn()
     settling = asyncio.ensure_future(world.source.settle(held, world.settlement()))
     await turn()
     await cut_off(renewal)
     assert await settling
-    assert not await world.source.renew(held, 5.0)
+    assert not await world.source.renew(held, HOLD_S)
     assert counted(world.parts.registry)["lock_renew_failure_total"] == 0.0
     other = await world.hold((await world.create()).job_id)
     assert other is not None
-    renewal = asyncio.ensure_future(world.source.renew(other, 5.0))
+    renewal = asyncio.ensure_future(world.source.renew(other, HOLD_S))
     await turn()
     await cut_off(renewal)
     assert counted(world.parts.registry)["lock_renew_failure_total"] == 1.0
@@ -123,16 +124,11 @@ async def test_a_run_whose_worker_died_at_its_end_is_counted_by_the_reconciler(
     ended: str, spent: int, counts: tuple[float, ...], embedded: World
 ) -> None:
     job = await embedded.create()
-    held = await embedded.hold(job.job_id, "gone", 0.2)
+    held = await embedded.hold(job.job_id, "gone")
     assert held is not None
     await embedded.tables.jobs.write_status(held.row.job, JobStatus.RUNNING, spent)
     await embedded.recorded.together(embedded.tables.history.ended(held.row.run, embedded.clock(), ended))
-
-    async def free() -> bool:
-        lease = await embedded.parts.locks.look(job.job_id)
-        return lease is None or lease.free
-
-    await eventually(free, "the lock has expired")
+    await run_out(embedded, job.job_id)
     embedded.clock.move(seconds=10)
     for _ in range(2):
         await JobReconciler(embedded.parts).look()

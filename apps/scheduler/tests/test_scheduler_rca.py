@@ -50,7 +50,8 @@ class Investigator:
 
 @pytest.fixture
 def variables(embedded_environment: dict[str, str]) -> dict[str, str]:
-    return {**embedded_environment, **QUICK}
+    # A lock that is lost because the machine is busy would be one incident more than was planted.
+    return {**embedded_environment, **QUICK, "LOCK_TTL_MS": "10000"}
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_a_lock_that_another_keeps_is_a_hot_resource(
     investigator: Investigator, variables: dict[str, str], tmp_path: Path
 ) -> None:
     with services(variables, tmp_path, "all") as (process,):
-        made_at = process.post("/jobs", {"schedule": "+PT2S", "payload": {}, "max_duration_seconds": 5})
+        made_at = process.post("/jobs", {"schedule": "+PT6S", "payload": {}, "max_duration_seconds": 5})
         resource = f"job:{made_at.json()['job_id']}"
 
         async def keep() -> None:
@@ -104,7 +105,7 @@ def test_a_lock_that_another_keeps_is_a_hot_resource(
                 assert (await opened.leases.acquire(resource, "another-program", 120.0)).granted
 
         asyncio.run(keep())
-        until(lambda: investigator.log_lines("event=run.missed") >= MISSED_LINES, "workers ask for it in vain", 60.0)
+        until(lambda: investigator.log_lines("event=run.missed") >= MISSED_LINES, "workers ask for it in vain", 120.0)
         found = investigator.look()
     assert causes(found) == [("hot_resource", resource)]
     assert any("another-program holds it" in sign for sign in found["causes"][0]["signs"])
@@ -123,8 +124,9 @@ def test_workers_without_room_are_saturated(
 def test_a_worker_that_was_killed_is_not_taken_for_a_node(
     investigator: Investigator, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    with services(variables, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
-        job_id = made(api, {"type": "sleep", "seconds": 2})
+    brief = {**variables, "LOCK_TTL_MS": "3000"}
+    with services(brief, tmp_path, "api", "worker", "worker", "reconciler") as (api, *workers, _):
+        job_id = made(api, {"type": "sleep", "seconds": 4})
         first, holder = held(api, job_id, workers)
         holder.kill()
         ended(api, job_id, "completed")
@@ -142,10 +144,10 @@ def test_a_cassandra_that_does_not_answer_is_a_node_that_is_down(
         assert process.get("/healthz").status_code == 200
         cassandra_server.pause()
         try:
-            until(lambda: investigator.log_lines("source.failing") >= 3, "calls fail", 60.0)
+            until(lambda: investigator.log_lines("source.failing") >= 3, "calls fail", 120.0)
         finally:
             cassandra_server.resume()
-        until(lambda: process.get("/healthz").status_code == 200, "it is well again", 30.0)
+        until(lambda: process.get("/healthz").status_code == 200, "it is well again")
         found = investigator.look()
     assert causes(found)[0] == ("node_down", "Cassandra")
 
@@ -185,4 +187,4 @@ def _wait_for_completed(process: Process, jobs: list[str], count: int) -> None:
         listed = process.get("/jobs?status=completed&limit=200").json()["jobs"]
         return len({each["job_id"] for each in listed} & set(jobs)) >= count
 
-    until(enough, f"{count} jobs are completed", 60.0)
+    until(enough, f"{count} jobs are completed", 120.0)

@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from scheduler_losses import MOMENT_S, expire, lose
-from scheduler_world import World
+from scheduler_losses import expire, lose
+from scheduler_world import HOLD_S, World
 from waiting import eventually
 
 from headrace.errors import Unreachable
@@ -80,13 +80,13 @@ async def test_a_creator_that_was_held_up_makes_no_second_run(world: World, reco
     world.clock.move(seconds=YOUNG.total_seconds() + 1)
     assert await reconciler.look() == 1
     (candidate,) = await world.candidates()
-    item = await world.source.hold(candidate, "one", 5.0)
+    item = await world.source.hold(candidate, "one", HOLD_S)
     assert item is not None
     assert await world.source.settle(item, world.settlement())
     gate.set()
     job = await creating
     (late,) = await world.candidates()
-    assert await world.source.hold(late, "two", 5.0) is None
+    assert await world.source.hold(late, "two", HOLD_S) is None
     assert await world.status(job.job_id) == JobStatus.COMPLETED
     assert await world.candidates() == [], "the late row is gone"
 
@@ -112,7 +112,7 @@ async def test_a_row_that_is_running_without_any_lock_is_put_back(world: World, 
 
 async def test_a_run_that_had_ended_well_is_not_run_again(world: World, reconciler: JobReconciler) -> None:
     job = await world.create()
-    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    item = await world.hold(job.job_id, "gone")
     assert item is not None
     await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), "completed"))
     await expire(world, job.job_id)
@@ -157,7 +157,7 @@ async def test_an_earlier_run_that_had_ended_well_says_nothing_of_this_one(
     # It dies before its own row in the history is written.
     world.recorded.broken["run_begin"] = Unreachable("cut off")
     with pytest.raises(Unreachable):
-        await world.hold(job.job_id, "gone", MOMENT_S)
+        await world.hold(job.job_id, "gone")
     await expire(world, job.job_id)
     assert await reconciler.look() == 1
     assert await world.status(job.job_id) == JobStatus.PENDING
@@ -168,7 +168,7 @@ async def test_a_run_that_had_failed_is_counted_and_retried_or_buried(
     spent: int, becomes: str, world: World, reconciler: JobReconciler
 ) -> None:
     job = await world.create()
-    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    item = await world.hold(job.job_id, "gone")
     assert item is not None
     await world.tables.jobs.write_status(item.row.job, JobStatus.RUNNING, spent)
     await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), "failed"))
@@ -221,7 +221,7 @@ async def test_a_lost_lock_tells_of_a_job_that_had_ended_and_was_run_again(
 
 async def test_a_lock_left_behind_by_a_job_that_has_ended_is_let_go(world: World, reconciler: JobReconciler) -> None:
     job = await world.create()
-    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    item = await world.hold(job.job_id, "gone")
     assert item is not None
     await world.tables.jobs.write_status(item.row.job, JobStatus.COMPLETED, 0)
     await expire(world, job.job_id)

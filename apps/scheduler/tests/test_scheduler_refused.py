@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -26,7 +27,8 @@ from headrace_scheduler.work.job_source import JobSource
 AN_HOUR_S = 3_600.0
 LOCKED = 200
 BUCKET = 2
-FEW_SECONDS = 10.0
+BEHIND_S_MAX = 60.0
+TRIES = 10
 
 
 async def locked_rows(world: World, bucket: int, count: int) -> list[Pending]:
@@ -49,7 +51,7 @@ async def completes(world: World, worker: SourceWorker, job_id: UUID) -> None:
         return await world.status(job_id) == JobStatus.COMPLETED
 
     try:
-        await eventually(done, "the job behind has run", FEW_SECONDS)
+        await eventually(done, "the job behind has run", BEHIND_S_MAX)
     finally:
         worker.drain()
         await working
@@ -88,11 +90,17 @@ async def test_what_was_refused_is_tried_again_when_its_lock_may_be_free(world: 
 
 
 async def test_a_lock_that_ends_soon_is_tried_soon(world: World) -> None:
-    row = Pending(BUCKET, whole_ms(world.clock()), uuid4(), "{}")
-    await world.tables.pending.add(row)
-    await world.parts.leases.acquire(resource_of(row.job_id), "lost", 0.5)
-    assert await world.hold(row.job_id) is None
-    await eventually(lambda: world.hold(row.job_id), "it is held when the lock has passed", REST_MIN.total_seconds())
+    for _ in range(TRIES):
+        row = Pending(BUCKET, whole_ms(world.clock()), uuid4(), "{}")
+        await world.tables.pending.add(row)
+        await world.parts.leases.acquire(resource_of(row.job_id), "lost", 0.5)
+        refused, began = await world.hold(row.job_id) is None, time.monotonic()
+        if refused:
+            await eventually(lambda row=row: world.hold(row.job_id), "it is held when the lock has passed")
+            if time.monotonic() - began < REST_MIN.total_seconds():
+                return
+        # On a busy machine the lock had passed before it was asked for, or the time of a rest before it was held.
+    raise AssertionError("it is never held before the rest of others is over")
 
 
 async def test_a_row_that_was_written_since_is_not_left_out(embedded: World) -> None:

@@ -16,7 +16,7 @@ from waiting import until
 from headrace.testing.service_process import exported_variables
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
-SCRIPT_S_MAX = 300.0
+SCRIPT_S_MAX = 600.0
 
 
 class Stack:
@@ -77,7 +77,7 @@ def test_the_smoke_test_makes_its_five_checks(stack: Stack) -> None:
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [["ok", str(number)] for number in range(1, 6)]
     prometheus = stack.word("metrics are scraped by")
-    until(lambda: _counted(prometheus) >= 1, "Prometheus has counted the job", 60.0)
+    until(lambda: _counted(prometheus) >= 1, "Prometheus has counted the job", 120.0)
 
 
 def _counted(prometheus: str) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from scheduler_world import STRAYS, World
-from waiting import eventually
+from scheduler_losses import run_out
+from scheduler_world import HOLD_S, STRAYS, World
 
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobStatus, Pending
@@ -19,14 +19,9 @@ LATER_S = MARKS_EVERY.total_seconds() + 1
 *STRAYS_WITH_JOBS, ALONE = STRAYS
 
 
-async def is_free(world: World, job_id: UUID) -> bool:
-    lease = await world.parts.locks.look(job_id)
-    return lease is None or lease.free
-
-
 async def run(world: World, key: str) -> None:
     (candidate,) = [each for each in await world.candidates() if each.key == key]
-    item = await world.source.hold(candidate, "one", 5.0)
+    item = await world.source.hold(candidate, "one", HOLD_S)
     assert item is not None
     assert await world.source.settle(item, world.settlement())
 
@@ -54,8 +49,8 @@ async def test_a_run_that_is_lost_in_any_bucket_is_put_back(embedded: World) -> 
     job_id = await embedded.insert_foreign(99, embedded.clock())
     await JobReconciler(embedded.parts).look()
     embedded.clock.move(seconds=LATER_S)
-    assert await embedded.hold(job_id, "gone", 0.2) is not None
-    await eventually(lambda: is_free(embedded, job_id), "the lock has expired")
+    assert await embedded.hold(job_id, "gone") is not None
+    await run_out(embedded, job_id)
     embedded.clock.move(seconds=YOUNG.total_seconds() + 1)
     assert await JobReconciler(embedded.parts).look() == 1
     embedded.clock.move(seconds=LATER_S)

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from scheduler_world import World
+from scheduler_world import HOLD_S, World
 
 from headrace.errors import SchemaMismatch
 from headrace.tables import CassandraOptions, apply_schema
@@ -117,7 +117,7 @@ async def test_a_late_pending_row_of_an_earlier_token_runs_nothing_that_has_ende
     await enqueue(world.tables, read.under(item.fence - 1), world.clock(), None)
     assert await world.status(read.job_id) == "completed"
     (late,) = await world.candidates()
-    assert await world.source.hold(late, "two", 5.0) is None
+    assert await world.source.hold(late, "two", HOLD_S) is None
 
 
 async def test_a_status_of_another_program_that_comes_later_stands(world: World) -> None:

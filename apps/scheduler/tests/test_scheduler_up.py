@@ -37,28 +37,30 @@ def up(folder: Path, environment: Mapping[str, str]) -> Iterator[ServiceProcess]
 def completed(run: ServiceProcess) -> dict[str, Any]:
     """One job from its request to its end."""
     jobs = run.line_with("jobs are taken at").result(UP_S_MAX).rpartition(" ")[2]
-    job_id = httpx.post(jobs, json=JOB, trust_env=False, timeout=30.0).raise_for_status().json()["job_id"]
+    job_id = httpx.post(jobs, json=JOB, trust_env=False, timeout=60.0).raise_for_status().json()["job_id"]
 
     def look() -> dict[str, Any] | None:
-        document: dict[str, Any] = httpx.get(f"{jobs}/{job_id}", trust_env=False, timeout=30.0).json()
+        document: dict[str, Any] = httpx.get(f"{jobs}/{job_id}", trust_env=False, timeout=60.0).json()
         return document if document["status"] == "completed" else None
 
-    return until(look, "it is completed", 60.0)
+    return until(look, "it is completed", 120.0)
 
 
 def shipped(run: ServiceProcess) -> dict[str, Any]:
     """One order from its request to its shipment, which jobs bring about."""
     orders = run.line_with("orders are taken at").result(UP_S_MAX).rpartition(" ")[2]
     shop = orders.removesuffix("/orders")
-    httpx.put(f"{shop}/inventory/tea", json={"stock": 10, "price": 25_000}, trust_env=False).raise_for_status()
+    httpx.put(
+        f"{shop}/inventory/tea", json={"stock": 10, "price": 25_000}, trust_env=False, timeout=60.0
+    ).raise_for_status()
     wanted = {"customer_id": "an", "items": [{"sku": "tea", "quantity": 2}]}
-    made = httpx.post(orders, json=wanted, trust_env=False, timeout=30.0).raise_for_status().json()
+    made = httpx.post(orders, json=wanted, trust_env=False, timeout=60.0).raise_for_status().json()
 
     def look() -> dict[str, Any] | None:
-        document: dict[str, Any] = httpx.get(f"{orders}/{made['order_id']}", trust_env=False, timeout=30.0).json()
+        document: dict[str, Any] = httpx.get(f"{orders}/{made['order_id']}", trust_env=False, timeout=60.0).json()
         return document if document["status"] == "shipped" else None
 
-    return until(look, "it is shipped", 60.0)
+    return until(look, "it is shipped", 120.0)
 
 
 def test_the_services_run_in_a_directory(tmp_path: Path, headrace_command: Any) -> None:
