@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from scheduler_losses import MOMENT_S, expire
+from scheduler_losses import expire
 from scheduler_world import World
 
 from headrace_scheduler.jobs.schedule_words import whole_ms
@@ -35,7 +35,7 @@ async def test_a_job_that_was_cancelled_while_its_lock_was_held_is_not_run(begun
 async def test_a_cancel_does_not_hide_that_a_lost_run_had_ended_well(world: World) -> None:
     """Whoever takes the lock of a lost run over takes with it which run that was."""
     job = await world.create()
-    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    item = await world.hold(job.job_id, "gone")
     assert item is not None
     await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), JobStatus.COMPLETED))
     await expire(world, job.job_id)

@@ -127,12 +127,11 @@ async def test_how_a_lost_run_had_ended_is_known_until_it_is_written(
 ) -> None:
     """Also to whoever goes on with a job that could not be put right at the first try."""
     job = await world.create()
-    item = await world.hold(job.job_id, "gone", MOMENT_S)
+    item = await world.hold(job.job_id, "gone")
     assert item is not None
     await world.recorded.together(world.tables.history.ended(item.row.run, world.clock(), end))
     await expire(world, job.job_id)
-    hold_ms = 200 if by == "another" else 5_000
-    repairer = Repairer(replace(world.parts, settings=replace(world.parts.settings, lock_ttl_ms=hold_ms)), "first")
+    repairer = Repairer(world.parts, "first")
     world.recorded.broken["job_status"] = Unreachable("the bucket cannot be written")
     with pytest.raises(Unreachable):
         await repairer.repair(job.key)
