@@ -52,6 +52,12 @@ def test_only_an_immediate_stop_is_a_crash(server: PostgresServer, mode: str, re
     assert server.query("SELECT number FROM kept") == [(7,)]
 
 
+def test_shared_memory_goes_with_the_home(server: PostgresServer) -> None:
+    """In /dev/shm nobody would remove what a killed one has left."""
+    assert show(server, "dynamic_shared_memory_type") == "mmap"
+    assert list((server.data / "pg_dynshmem").iterdir())
+
+
 def test_a_setting_of_one_start_is_gone_with_the_next(server: PostgresServer) -> None:
     assert (show(server, "fsync"), show(server, "max_connections")) == ("on", "100")
     server.stop()

@@ -37,6 +37,8 @@ DURABLE = {
     "logging_collector": "off",
     # Every database that is dropped makes one, and a failing test shows the end of the log.
     "log_checkpoints": "off",
+    # In the server's home, and not in the machine's shared memory, where nobody removes what a killed one has left.
+    "dynamic_shared_memory_type": "mmap",
 }
 NEW = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
 CONNECT_S_MAX = 5
