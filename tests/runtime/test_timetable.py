@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -175,3 +176,44 @@ def test_a_day_that_is_left_out_costs_one_look_however_many_moments_it_has() -> 
 def test_a_calendar_that_leaves_out_everything_has_no_moment(expression: str) -> None:
     days = WEEKDAYS if expression.startswith("P") else ("SAT",)
     assert Timetable(expression, "UTC", DayCalendar.of(days)).after(ms("2026-11-17T00:00")) == NEVER_MS
+
+
+class CountedTimetable(Timetable):
+    """Counts how often a search begins: that is what takes time."""
+
+    searches = 0
+
+    def _every(self, moment_ms: int) -> Iterator[int]:
+        self.searches += 1
+        return super()._every(moment_ms)
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "0 9 * * *", "PT5M"])
+def test_a_timetable_whose_every_day_is_left_out_is_searched_once(expression: str) -> None:
+    """A calendar may be changed at any time, and whoever fires asks every second."""
+    table, now_ms = CountedTimetable(expression, days_out=DayCalendar.of(WEEKDAYS)), ms("2026-11-16T12:00")
+    assert [table.after(now_ms + second * 1_000) for second in range(100)] == [NEVER_MS] * 100
+    assert table.newest(now_ms, now_ms + HOUR_MS, 10) == []
+    assert table.searches < 200
+
+
+def test_a_gap_that_was_found_is_not_searched_again() -> None:
+    calendar = DayCalendar.of(f"2026-11-{day:02d}" for day in range(1, 31))
+    table = CountedTimetable("0 9 * * TUE", days_out=calendar)
+    first = [table.after(ms("2026-11-02T12:00") + hour * HOUR_MS) for hour in range(24 * 20)]
+    assert set(first) == {ms("2026-12-01T09:00")}
+    assert table.searches <= len(first) + 5
+    assert table.after(ms("2026-10-20T09:00")) == ms("2026-10-27T09:00"), "what lies before it is"
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(["*/30 * * * *", "30 2 * * *", "0 9 * * MON", "0 0 29 2 *", "P2D"]),
+    st.sampled_from(ZONES),
+    st.lists(st.sampled_from([*WEEKDAYS, "02-29", "10-25", "2026-03-29", "2026-11-17"]), max_size=6),
+    st.lists(st.integers(ms("2026-01-01T00:00"), ms("2028-12-31T00:00")), min_size=2, max_size=8),
+)
+def test_what_was_asked_before_changes_no_answer(expression: str, zone: str, out: list[str], asked: list[int]) -> None:
+    table = Timetable(expression, zone, DayCalendar.of(out))
+    for moment_ms in asked:
+        assert table.next(moment_ms, 2) == Timetable(expression, zone, DayCalendar.of(out)).next(moment_ms, 2)

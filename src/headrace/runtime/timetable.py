@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -50,6 +50,9 @@ class Timetable:
     def __init__(self, text: str, tz: str = "UTC", days_out: DayCalendar | None = None) -> None:
         self.zone = zone_of(tz)
         self._days_out = days_out or DayCalendar()
+        # Where the last search has found nothing: what a calendar leaves out may be all there is, and whoever asks
+        # every second would search fifty years each time.
+        self._gap = (0, 0)
         self._text = text.strip()
         self._interval_ms = self._begin_ms = 0
         match self._text.upper().split("/"):
@@ -95,16 +98,30 @@ class Timetable:
         if not self._days_out:
             yield from self._every(moment_ms)
             return
-        found, until_ms = self._every(moment_ms), moment_ms + _CALENDAR_DAYS * _DAY_MS
+        begin_ms, end_ms = self._gap if self._gap[0] <= moment_ms < self._gap[1] else (moment_ms, moment_ms + 1)
+        found, until_ms = self._every(end_ms - 1), moment_ms + _CALENDAR_DAYS * _DAY_MS
+        is_first = True
         while (moment := next(found, NEVER_MS)) < until_ms:
             day = datetime.fromtimestamp(moment // 1_000, self.zone).date()
             if self._days_out.leaves_out(day):
                 # A day may have a moment every minute: none of them is looked at but the first.
-                tomorrow = datetime.combine(day + timedelta(days=1), time(), self.zone)
-                found = self._every(round(tomorrow.timestamp()) * 1_000 - 1)
-            else:
-                until_ms = moment + _CALENDAR_DAYS * _DAY_MS
-                yield moment
+                kept = datetime.combine(self._kept_day(day, until_ms), time(), self.zone)
+                found = self._every(round(kept.timestamp()) * 1_000 - 1)
+                continue
+            if is_first:
+                self._gap, is_first = (begin_ms, moment), False
+            until_ms = moment + _CALENDAR_DAYS * _DAY_MS
+            yield moment
+        if is_first:
+            self._gap = (begin_ms, until_ms)
+
+    def _kept_day(self, day: date, until_ms: int) -> date:
+        """The next day that is not left out, up to an end."""
+        last = datetime.fromtimestamp(until_ms // 1_000, self.zone).date()
+        day += timedelta(days=1)
+        while day < last and self._days_out.leaves_out(day):
+            day += timedelta(days=1)
+        return day
 
     def _every(self, moment_ms: int) -> Iterator[int]:
         """The moments after this one, on whatever day."""
