@@ -12,12 +12,14 @@ import pytest
 from scheduler_world import HOLD_S, World
 from uuid_utils import uuid7
 
+from headrace.errors import TooLarge
 from headrace.sources import HeldItem, ItemCandidate
+from headrace.tables import Row
 from headrace_scheduler.api.job_requests import JobWish
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import Job, JobStatus, JobTerms, Pending
 from headrace_scheduler.reconciler.reconciler import JobReconciler
-from headrace_scheduler.tables.job_tables import micros
+from headrace_scheduler.tables.job_tables import JobTables, Write, micros
 from headrace_scheduler.tenants.fair_poll import LOOK_EVERY, FairPoll
 from headrace_scheduler.tenants.places import BoundedSource, TenantPlaces
 from headrace_scheduler.tenants.queue_registry import QueueRegistry
@@ -232,3 +234,35 @@ def test_places_of_tenants_without_a_limit_are_not_kept() -> None:
     assert all(places.take("blue", f"job-{number}", 5.0) for number in range(100))
     assert places.take("acme", "a", 5.0)
     assert places._taken.keys() == {"acme"}
+
+
+class ShortAnswers:
+    """Tables whose answers have few rows at most."""
+
+    def __init__(self, inner: JobTables) -> None:
+        self._inner = inner
+
+    async def rows(self, name: str, /, **values: object) -> list[Row]:
+        found = await self._inner.rows(name, **values)
+        if len(found) > 5:
+            raise TooLarge("an answer of over 5 rows")
+        return found
+
+    async def together(self, *writes: Write) -> None:
+        await self._inner.together(*writes)
+
+
+async def test_more_marks_than_an_answer_may_have_are_read_in_parts(embedded: World) -> None:
+    """Each queue that is busy has one for every ten seconds, and the reconciler reads those of ten minutes."""
+    now = embedded.clock()
+    for number in range(20):
+        at = now - timedelta(seconds=30 * number)
+        mark = {"day": at.date().isoformat(), "due_at": at.replace(microsecond=0), "number": number}
+        await embedded.recorded.rows("queue_mark", **mark, ttl_s=600)
+    registry = QueueRegistry(ShortAnswers(embedded.recorded), embedded.clock)
+    assert await registry.marked(now - timedelta(minutes=10), now) == frozenset(range(20))
+    for number in range(20, 30):
+        mark = {"day": now.date().isoformat(), "due_at": now.replace(microsecond=0), "number": number}
+        await embedded.recorded.rows("queue_mark", **mark, ttl_s=600)
+    with pytest.raises(TooLarge):
+        await registry.marked(now - timedelta(minutes=10), now)
