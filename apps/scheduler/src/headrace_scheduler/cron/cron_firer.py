@@ -20,6 +20,7 @@ from headrace.schedules import Timetable, ripe_moments
 from headrace.services import Pauses, rest
 from headrace_scheduler.cron.cron_schedule import CronRule, CronSchedule, moment_of_ms, ms_of
 from headrace_scheduler.cron.fire_creator import FireCreator
+from headrace_scheduler.jobs.growing_rests import GrowingRests
 from headrace_scheduler.tables.cron_rows import CronRows
 
 LOOK_S_MAX = 1.0
@@ -43,8 +44,7 @@ class CronFirer:
         self._timetable: Callable[[CronRule], Timetable] = lru_cache(1_000)(CronRule.timetable)
         self._forget_at: dict[UUID, datetime] = {}
         self._told_at: dict[UUID, datetime] = {}
-        # Schedules that failed: how long each rests, and until when.
-        self._failed: dict[UUID, tuple[timedelta, datetime]] = {}
+        self._failing = GrowingRests[UUID](REST_FIRST, REST_MAX, now)
 
     async def run(self, stop: asyncio.Event) -> None:
         pauses = Pauses()
@@ -64,32 +64,21 @@ class CronFirer:
         for a while, and the others have had their turn when an error that heals is raised."""
         waits, failure = [LOOK_S_MAX], list[HeadraceError]()
         for schedule in await self._rows.all():
-            if self._rests(schedule.schedule_id):
+            schedule_id = schedule.schedule_id
+            if self._failing.rests(schedule_id):
                 continue
             try:
                 waits.append(await self.attend(schedule))
-                self._failed.pop(schedule.schedule_id, None)
+                self._failing.worked(schedule_id)
             except HeadraceError as error:
                 if not (error.heals or isinstance(error, CallerError)):
                     raise
-                self._leave_alone(schedule.schedule_id, error)
+                rest_s = self._failing.failed(schedule_id).total_seconds()
+                log.warning("schedule.failing", schedule=str(schedule_id), rest_s=rest_s, error=str(error))
                 failure += [error] if error.heals else []
         if failure:
             raise failure[0]
         return min(waits)
-
-    def _rests(self, schedule_id: UUID) -> bool:
-        now = self._now()
-        _, until = self._failed.get(schedule_id, (timedelta(), now))
-        # Not for as long as the clock was set back.
-        return now < until <= now + REST_MAX
-
-    def _leave_alone(self, schedule_id: UUID, error: HeadraceError) -> None:
-        """Twice as long each time: what cannot be reached takes seconds to fail, and the others wait for that."""
-        before, _ = self._failed.get(schedule_id, (timedelta(), None))
-        rest = min(max(2 * before, REST_FIRST), REST_MAX)
-        self._failed[schedule_id] = (rest, self._now() + rest)
-        log.warning("schedule.failing", schedule=str(schedule_id), rest_s=rest.total_seconds(), error=str(error))
 
     async def attend(self, schedule: CronSchedule) -> float:
         """Go on with one schedule, as it was seen, by one moment."""

@@ -23,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from headrace.errors import HeadraceError
+from headrace_scheduler.jobs.growing_rests import GrowingRests
 from headrace_scheduler.jobs.values import Pending
 from headrace_scheduler.tables.all_tables import AllTables
 from headrace_scheduler.tables.pending_rows import TRIED_SHARE, UNREAD_REST
@@ -89,8 +90,7 @@ class FairPoll:
         self._busy_until: dict[int, datetime] = {}
         self._look_at: dict[int, datetime] = {}
         self._read_at = _LONG_AGO
-        # Buckets that could not be read: how long each rests, and until when.
-        self._unread: dict[int, tuple[timedelta, datetime]] = {}
+        self._unread = GrowingRests[int](REST_FIRST, REST_MAX, tables.now)
 
     async def rows(self, count_max: int) -> list[Pending]:
         """Up to so many rows that are due, in the order in which they shall be taken."""
@@ -171,14 +171,13 @@ class FairPoll:
     async def _due(self, buckets: Iterable[int], room: int) -> list[Pending]:
         """What is due in some buckets. An error if one fails and none was read lately: then it is not the bucket."""
         now = self._tables.now()
-        rests = {bucket for bucket, (_, until) in self._unread.items() if now < until <= now + REST_MAX}
-        read = [bucket for bucket in buckets if bucket not in rests]
+        read = [bucket for bucket in buckets if not self._unread.rests(bucket)]
         due = (self._tables.pending.due(bucket, room) for bucket in read)
         answers = dict(zip(read, await asyncio.gather(*due, return_exceptions=True), strict=True))
         found: list[Pending] = []
         for bucket, page in answers.items():
             if not isinstance(page, BaseException):
-                self._unread.pop(bucket, None)
+                self._unread.worked(bucket)
                 self._read_at = now
                 found += page
         for bucket, page in answers.items():
@@ -191,7 +190,6 @@ class FairPoll:
         alone = timedelta() <= now - self._read_at <= ALONE_WITHIN
         if not (isinstance(error, HeadraceError) and error.heals and alone):
             raise error
-        rest = min(2 * self._unread[bucket][0], REST_MAX) if bucket in self._unread else REST_FIRST
-        self._unread[bucket] = (rest, now + rest)
+        rest_s = self._unread.failed(bucket).total_seconds()
         self._tables.pending.forget_low(bucket)
-        log.warning("poll.bucket_unread", bucket=bucket, rest_s=rest.total_seconds(), error=str(error))
+        log.warning("poll.bucket_unread", bucket=bucket, rest_s=rest_s, error=str(error))
