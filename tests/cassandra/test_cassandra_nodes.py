@@ -16,9 +16,9 @@ from headrace.testing.passage import ManualClock
 from headrace.testing.rig.cassandra_cluster import CassandraCluster
 
 ROWS = 12
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 """What one statement would wait for a node that does not answer."""
-SOON_S = 28.0
+SOON_S = 25.0
 """Some seconds, and more on a machine that is busy: less than what a lock lasts by default, and than the patience."""
 
 
