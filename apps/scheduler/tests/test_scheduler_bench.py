@@ -88,6 +88,16 @@ def test_an_interrupted_run_leaves_what_was_measured(cassandra_environment: dict
     assert (tmp_path / "found" / "locks.csv").is_file()
 
 
+def test_a_report_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    """Whatever stops it: an interrupt comes while the next finding is being written."""
+    idle: Finding = {"part": "idle", "core_share": 0.03}
+    files = write_report([idle], tmp_path, complete=False)
+    before = {file: file.read_bytes() for file in files}
+    with pytest.raises(UnicodeEncodeError):
+        write_report([idle, {"part": "idle", "core_share": "\ud800"}], tmp_path)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 def test_the_command_measures_the_poll(cassandra_environment: dict[str, str], tmp_path: Path) -> None:
     chosen = ("--parts", "idle,finished", "--idle", "0.5", "--finished", "100", "-o", str(tmp_path / "found"))
     document = json.loads(

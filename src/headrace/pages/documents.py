@@ -8,6 +8,7 @@ because nothing else is allowed. A file says its policy itself, a server says it
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -84,8 +85,9 @@ def document(words: Words, header: Header, lead: Html, sections: Sequence[Sectio
     return made
 
 
-def save(page: Document, path: Path) -> None:
-    """Write the page; whoever reads the file sees the old one or the whole new one."""
+def save(page: str, path: Path) -> None:
+    """Write the page, or what lies beside it; whoever reads the file sees the old one or the whole new one, also if
+    this is interrupted."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
@@ -96,7 +98,9 @@ def save(page: Document, path: Path) -> None:
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, path)
     except BaseException:
-        os.unlink(name)
+        # An interrupt may have come behind the last step.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
         raise
 
 

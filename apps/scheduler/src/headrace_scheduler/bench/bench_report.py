@@ -43,25 +43,22 @@ def write_report(findings: Sequence[Finding], folder: Path, complete: bool = Tru
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / "bench.json", folder / "bench.html"]
         whole = {"complete": complete, "findings": list(findings)}
-        _put(files[0], json.dumps(whole, indent=1, ensure_ascii=False))
+        # Each replaced as a whole: whoever interrupts a run does so while the next finding is being written.
+        save(json.dumps(whole, indent=1, ensure_ascii=False), files[0])
         save(page(findings, complete), files[1])
         for part in (*PARTS, GOALS):
             if found := _of(findings, part):
                 files.append(folder / f"{part}.csv")
-                rows = io.StringIO(newline="")
-                writer = csv.DictWriter(rows, _names(found))
-                writer.writeheader()
-                writer.writerows(found)
-                _put(files[-1], rows.getvalue())
+                save(_csv(found), files[-1])
     return files
 
 
-def _put(file: Path, text: str) -> None:
-    """As a whole: whoever interrupts it finds what was there before."""
-    fresh = file.with_name(f".{file.name}")
-    with fresh.open("w", encoding="utf-8", newline="") as unfinished:
-        unfinished.write(text)
-    fresh.replace(file)
+def _csv(found: list[Finding]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, _names(found))
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue()
 
 
 def page(findings: Sequence[Finding], complete: bool = True) -> Document:
