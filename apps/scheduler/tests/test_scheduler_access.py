@@ -58,16 +58,27 @@ async def test_what_no_worker_would_do_is_refused_where_that_is_known(
     async with open_world(FRAME.load({**embedded_environment, **dict(zip(names, lists, strict=True))})) as world:
         app = application(Options("scheduler"), SchedulerService(service, world.parts).routes())
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
-            payloads = (
-                {"type": "http", "url": "http://shop/tea?key=s3cret"},
-                {"type": "command", "argv": ["/bin/tea"]},
+            bodies = (
+                ({"payload": {"type": "http", "url": "http://shop/tea?key=s3cret"}}, names[0]),
+                ({"payload": {"type": "command", "argv": ["/bin/tea"]}}, names[1]),
+                ({"callback_url": "http://shop/told?key=s3cret"}, names[0]),
             )
-            for payload, name in zip(payloads, names, strict=True):
+            for body, name in bodies:
                 for schedule in ("now", "0 9 * * *"):
-                    answer = await client.post("/jobs", json={"schedule": schedule, "payload": payload})
+                    answer = await client.post("/jobs", json={"schedule": schedule, **body})
                     assert answer.status_code == (422 if refused else 201), answer.text
                     assert (name in answer.text, "s3cret" in answer.text) == (refused, False)
-        assert len(await world.rows()) == (0 if refused else 2)
+                    assert ("callback_url" in answer.text) == (refused and "callback_url" in body)
+        assert len(await world.rows()) == (0 if refused else 3)
+
+
+async def test_who_reads_tokens_over_http_can_do_nothing_with_them(embedded_environment: dict[str, str]) -> None:
+    """`last_run` shows one, as the contract says. A lock is let go only by who writes the tables."""
+    async with open_world(FRAME.load(embedded_environment)) as world:
+        app = application(Options("scheduler"), SchedulerService("all", world.parts).routes())
+        paths = app.openapi()["paths"]
+        assert "/api/v1/jobs/{job_id}" in paths
+        assert not [path for path in paths if "lock" in path]
 
 
 async def test_a_key_has_so_many_requests_a_second(embedded_environment: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from headrace.errors import Conflict, NotFound
+from headrace.errors import Conflict, InvalidPayload, NotFound
 from headrace.services import while_held
 from headrace_scheduler.handlers.registry import HandlerRegistry
 from headrace_scheduler.jobs.buckets import bucket_of
@@ -30,6 +30,7 @@ from headrace_scheduler.tables.dead_list import DeadList
 from headrace_scheduler.tables.job_rows import JobSummary
 from headrace_scheduler.tables.job_tables import micros
 from headrace_scheduler.tenants.tenant_queue import DEFAULT_NAME, QueueName
+from headrace_scheduler.work.callbacks import callback_payload
 from headrace_scheduler.work.job_locks import JobLocks
 from headrace_scheduler.work.job_source import enqueue
 
@@ -73,15 +74,21 @@ class JobRequests:
         requests._tenant = tenant
         return requests
 
-    def check(self, payload: Mapping[str, Any]) -> None:
-        """Refuse a payload that no handler takes, that does what is not allowed, or that others could not read."""
+    def check(self, payload: Mapping[str, Any], callback_url: str | None) -> None:
+        """Refuse a payload that no handler takes, that does what is not allowed, or that others could not read; and a
+        callback that is not allowed."""
         self._handlers.admit(payload)
         check_readable(payload)
+        if callback_url is not None:
+            try:
+                self._handlers.admit(callback_payload(callback_url))
+            except InvalidPayload as error:
+                raise InvalidPayload(f"callback_url: {error}", error.hint) from None
 
     async def create(self, wish: JobWish, seed: str, again: bool = False) -> Job:
         """A job whose id is the seed, a UUID of version 7: its time is when the job was first asked for. The same call
         `again` finds what the first has left, and does the rest."""
-        self.check(wish.payload)
+        self.check(wish.payload, wish.terms.callback_url)
         with step("enqueue", wish.terms.correlation_id, job_id=seed) as span:
             terms = replace(wish.terms, correlation_id=traceparent(span, wish.terms.correlation_id))
             job = await self._create(replace(wish, terms=terms), seed, again)

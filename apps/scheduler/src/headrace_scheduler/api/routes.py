@@ -83,7 +83,7 @@ def job_routes(surface: JobSurface) -> APIRouter:
         given, requests, tenant = traceparent_of(request), surface.requests, tenant_of(request) or DEFAULT_TENANT
         queue = QueueName(checked_tenant(tenant), body.priority)
         if is_cron(body.schedule):
-            requests.check(body.payload)
+            requests.check(body.payload, body.callback_url)
             cron, made = surface.cron, CronJob(payload_text(body.payload), body.terms(given), queue)
             schedule = await cron.add(UUID(seed_of(request)), body.rule(), made)
             response.headers["Location"] = f"/schedules/{schedule.schedule_id}"

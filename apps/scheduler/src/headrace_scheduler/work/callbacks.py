@@ -35,6 +35,11 @@ class EndedRun:
     end: Mapping[str, Any]
 
 
+def callback_payload(url: str) -> dict[str, Any]:
+    """The call, but for what it tells."""
+    return {"type": "http", "method": "POST", "url": url}
+
+
 async def announce(tables: AllTables, buckets: int, ended: EndedRun) -> None:
     """Enqueue the call that tells of this run's end, if somebody asked for one."""
     terms, run = ended.job.terms, ended.run
@@ -42,7 +47,7 @@ async def announce(tables: AllTables, buckets: int, ended: EndedRun) -> None:
         return
     job_id = uuid5(CALLBACKS, str(run.run_id))
     body = {"job_id": str(run.job_id), "run_id": str(run.run_id), "fencing_token": run.fencing_token, **ended.end}
-    payload = payload_text({"type": "http", "method": "POST", "url": terms.callback_url, "body": body})
+    payload = payload_text({**callback_payload(terms.callback_url), "body": body})
     key = JobKey(bucket_beside(ended.job.key.bucket_id, job_id, buckets), whole_ms(ended.at), job_id)
     own = JobTerms(CALL_S_MAX, None, terms.correlation_id)
     call = Job(key, payload, JobStatus.PENDING, 0, micros(ended.at), own)
