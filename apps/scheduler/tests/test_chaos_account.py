@@ -10,7 +10,7 @@ import pytest
 
 from headrace_scheduler.chaos.account import ChaosEvidence, JobAccount, late_refused, unfired, violations
 from headrace_scheduler.chaos.bank import JournalEntry, ShopAccount
-from headrace_scheduler.chaos.fault_plan import FULL, SMALL, FaultKind, plan_faults
+from headrace_scheduler.chaos.fault_plan import FULL, SMALL, ChaosSize, FaultKind, plan_faults
 from headrace_scheduler.chaos.fleet import LifeClock, WorkerLife
 from headrace_scheduler.chaos.traffic import PlannedEnd
 from headrace_scheduler.jobs.values import JobRun
@@ -103,13 +103,13 @@ def test_a_kind_that_never_happened_makes_a_run_void() -> None:
     assert unfired(fired | {FaultKind.NODE_PAUSE: 0}) == [FaultKind.NODE_PAUSE]
 
 
-@pytest.mark.parametrize("targets", [SMALL, FULL])
-def test_a_plan_has_every_kind_as_often_as_asked_and_follows_from_its_seed(targets: dict[FaultKind, int]) -> None:
-    plan = plan_faults(7, 60.0, 4.0, targets)
-    assert plan == plan_faults(7, 60.0, 4.0, targets)
-    assert plan != plan_faults(8, 60.0, 4.0, targets)
+@pytest.mark.parametrize("size", [SMALL, FULL])
+def test_a_plan_has_every_kind_as_often_as_asked_and_follows_from_its_seed(size: ChaosSize) -> None:
+    plan = plan_faults(7, 60.0, 4.0, size)
+    assert plan == plan_faults(7, 60.0, 4.0, size)
+    assert plan != plan_faults(8, 60.0, 4.0, size)
     faults = [fault for lane in plan.lanes for fault in lane]
-    assert {kind: sum(fault.kind is kind for fault in faults) for kind in FaultKind} == dict(targets)
+    assert {kind: sum(fault.kind is kind for fault in faults) for kind in FaultKind} == dict(size.targets)
     assert all(0 <= fault.at_s <= 60.0 for fault in faults)
     assert all(fault.lasts_s > 4.0 for fault in faults if fault.kind is FaultKind.WORKER_FREEZE)
     offsets = {kind: [abs(fault.size) for fault in faults if fault.kind is kind] for kind in FaultKind}

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from headrace.errors import HeadraceError
+from headrace.testing import ServiceProcess
 from headrace_scheduler.chaos.account import ChaosEvidence, JobAccount
 from headrace_scheduler.chaos.bank import Bank, open_bank
 from headrace_scheduler.chaos.chaos_report import ChaosReport, ChaosTimes, report_on
@@ -33,7 +34,7 @@ AT_A_TIME = 16
 # A lock outlives its worker by its time to live, the reconciler looks within 30 s of its end, and machines are busy.
 FINISH_S_MAX = 180.0
 SETTINGS = {
-    "WORKER_POLL_INTERVAL_MS": "100",
+    "WORKER_POLL_INTERVAL_MS": "250",
     "WORKER_MAX_IN_PROGRESS": "4",
     "WORKER_BUCKETS": "4",
     "WORKER_BACKOFF_BASE_MS": "100",
@@ -75,12 +76,10 @@ class ChaosRun:
         began = time.monotonic()
         async with self._opened() as (bank, parts, fleet, traffic):
             lanes = FaultLanes(self._options.plan, fleet, self._servers.nodes, self._servers.proxies, self._say)
-            stop = asyncio.Event()
-            coming = asyncio.create_task(traffic.run(stop))
-            try:
-                await lanes.run()
-            finally:
-                stop.set()
+            # First: the faults shall meet jobs that run.
+            coming = asyncio.create_task(traffic.run(lanes.all_begun))
+            await lanes.prepare()
+            await lanes.run()
             broken_s = time.monotonic() - began
             self._say(f"{broken_s:6.1f} s  everything is whole again: what was accepted must end")
             await coming
@@ -105,19 +104,20 @@ class ChaosRun:
             variables = {**self._variables, "WORKER_HTTP_ALLOW": served.url}
             fleet = Fleet(variables, options.folder, self._servers.library, options.program)
             stack.push_async_callback(fleet.end)
-            api = await fleet.start_apart("api")
             services = ["worker"] * options.workers + ["reconciler"] * RECONCILERS
-            orders, _ = await asyncio.gather(
-                fleet.start_apart("orders", more={"ORDERS_WORKER_URL": api.url}),
+            parts, (api, orders), _ = await asyncio.gather(
+                stack.enter_async_context(open_parts(FRAME.load(self._variables))),
+                _started_apart(fleet),
                 asyncio.gather(*map(fleet.start, services)),
             )
-            parts = await stack.enter_async_context(open_parts(FRAME.load(self._variables)))
             client, shop = [
                 await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=ASK_S, trust_env=False))
                 for url in (api.url, orders.url)
             ]
             chance = random.Random(options.plan.seed)
-            traffic = ChaosTraffic(client, shop, parts, bank, served.url, chance, options.ttl_ms / 1_000, options.per_s)
+            low, high = options.plan.size.long_s
+            long_s = (options.ttl_ms / 1_000 + low, options.ttl_ms / 1_000 + high)
+            traffic = ChaosTraffic(client, shop, parts, bank, served.url, chance, long_s, options.per_s)
             await traffic.open_shop()
             yield bank, parts, fleet, traffic
 
@@ -135,6 +135,12 @@ class ChaosRun:
                     raise
             await asyncio.sleep(LOOK_S)
         return time.monotonic() - began
+
+
+async def _started_apart(fleet: Fleet) -> tuple[ServiceProcess, ServiceProcess]:
+    """The REST interface, and the shop that calls it."""
+    api = await fleet.start_apart("api")
+    return api, await fleet.start_apart("orders", more={"ORDERS_WORKER_URL": api.url})
 
 
 async def job_accounts(tables: AllTables, planned: Mapping[UUID, PlannedEnd]) -> list[JobAccount]:

@@ -1,7 +1,7 @@
 """Carries out a plan: every lane at its own pace, and counts what has really happened.
 
 A fault counts when it was done: a process that was killed had been running, a clock that is off was that of a worker
-that was ready, an answer counts as lost when the proxy has cut it off.
+that was ready (and has run a job, if it may), an answer counts as lost when the proxy has cut it off.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace_scheduler.chaos.fault_plan import FaultKind, FaultPlan, PlannedFault
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 LOCK_BYTES = RESOURCE.encode()
 """What every statement about the lock of a job has in it."""
-CUT_S_MAX = 30.0
-TRIES_MAX = 5
+CUT_S_MAX = 5.0
+TRIES_MAX = 30
 LOOK_S = 0.25
 RUN_S_MAX = 120.0
 ASK_S = 10.0
@@ -43,7 +44,8 @@ class FaultEvent:
 
 @dataclass
 class FaultLanes:
-    """`nodes` and `proxies` belong to each other in their order."""
+    """`nodes` and `proxies` belong to each other in their order. `all_begun` is set when every fault has happened, and
+    only what is broken must become whole: whatever comes in after it meets nothing."""
 
     plan: FaultPlan
     fleet: Fleet
@@ -52,15 +54,24 @@ class FaultLanes:
     say: Callable[[str], None]
     fired: Counter[FaultKind] = field(default_factory=Counter)
     events: list[FaultEvent] = field(default_factory=list)
+    all_begun: asyncio.Event = field(default_factory=asyncio.Event)
     _begun: float = field(default_factory=time.monotonic)
+    _prepared: dict[PlannedFault, ServiceProcess] = field(default_factory=dict)
+    _clocks: dict[PlannedFault, Path] = field(default_factory=dict)
+
+    async def prepare(self) -> None:
+        """Start what the first faults need. While nodes are away no worker gets ready, and everybody would wait."""
+        await asyncio.gather(*(self._prepare(fault) for lane in self.plan.lanes for fault in lane[:1]))
 
     async def run(self) -> None:
         """All of the plan. What was broken is whole again when this returns, whatever happened."""
+        self._begun = time.monotonic()
         try:
             async with asyncio.TaskGroup() as group:
                 for lane in self.plan.lanes:
                     group.create_task(self._walk(lane))
         finally:
+            self.all_begun.set()
             await asyncio.to_thread(self.heal)
 
     def heal(self) -> None:
@@ -74,8 +85,21 @@ class FaultLanes:
 
     async def _walk(self, lane: Sequence[PlannedFault]) -> None:
         for fault in lane:
+            await self._prepare(fault)
             await asyncio.sleep(max(0.0, self._begun + fault.at_s - time.monotonic()))
             await self._do(fault)
+
+    async def _prepare(self, fault: PlannedFault) -> None:
+        """A worker with a clock of its own is there before its fault is due."""
+        if fault in self._prepared:
+            return
+        match fault.kind:
+            case FaultKind.CLOCK_OFF:
+                self._prepared[fault] = await self.fleet.start_skewed(LifeClock.OFF, fault.size)
+            case FaultKind.CLOCK_REFUSED:
+                self._prepared[fault] = await self.fleet.start_skewed(LifeClock.REFUSED, fault.size)
+            case FaultKind.CLOCK_JUMP:
+                self._prepared[fault], self._clocks[fault] = await self.fleet.start_jumping()
 
     async def _do(self, fault: PlannedFault) -> None:
         match fault.kind:
@@ -143,6 +167,9 @@ class FaultLanes:
         number = fault.victim % len(self.proxies)
         for offset in range(TRIES_MAX):
             proxy = self.proxies[(number + offset) % len(self.proxies)]
+            if not proxy.open_connections:
+                await asyncio.sleep(LOOK_S)
+                continue
             before = proxy.cuts
             proxy.cut_reply_to(LOCK_BYTES)
             try:
@@ -154,19 +181,18 @@ class FaultLanes:
                 proxy.heal()
 
     async def _skew(self, fault: PlannedFault) -> None:
-        allowed = fault.kind is FaultKind.CLOCK_OFF
-        process = await self.fleet.start_skewed(LifeClock.OFF if allowed else LifeClock.REFUSED, fault.size)
+        process = self._prepared[fault]
+        if fault.kind is FaultKind.CLOCK_OFF:
+            await self._until_it_has_run(process)
         self._note(fault, f"worker {process.pid} has a clock that is off by {fault.size:+.3f} s")
         await asyncio.sleep(fault.lasts_s)
-        if allowed:
-            await self._until_it_has_run(process)
         process.kill()
         self.fleet.gone(process)
 
     async def _jump(self, fault: PlannedFault) -> None:
-        process, file = await self.fleet.start_jumping()
+        process = self._prepared[fault]
         await self._until_it_has_run(process)
-        set_clock(file, fault.size)
+        set_clock(self._clocks[fault], fault.size)
         self._note(fault, f"the clock of worker {process.pid} jumps by {fault.size:+.3f} s")
         await asyncio.sleep(fault.lasts_s)
         process.kill()
@@ -180,6 +206,8 @@ class FaultLanes:
 
     def _note(self, fault: PlannedFault, words: str) -> None:
         self.fired[fault.kind] += 1
+        if self.fired.total() == sum(map(len, self.plan.lanes)):
+            self.all_begun.set()
         self.events.append(FaultEvent(time.monotonic() - self._begun, fault.kind, words))
         self.say(f"{self.events[-1].at_s:6.1f} s  {words}")
 

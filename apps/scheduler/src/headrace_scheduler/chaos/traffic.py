@@ -20,6 +20,7 @@ from headrace.errors import HeadraceError
 from headrace.services import Pauses
 from headrace_scheduler.chaos.bank import Bank
 from headrace_scheduler.chaos.bank_routes import PATH
+from headrace_scheduler.chaos.fault_plan import Range
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobStatus, Pending
@@ -33,8 +34,6 @@ ARTICLE, STOCK, PRICE = "tea", 1_000_000, 45_000
 # Shares of what comes in. The rest are jobs that run once and end well.
 LONG, FAILING, DEAD, FOREIGN, ORDERS = 0.2, 0.1, 0.03, 0.08, 0.12
 QUICK_S = (0.02, 0.4)
-# A long effect takes longer than it takes to notice that its worker is gone: it comes after the next run has begun.
-LONG_S_MIN, LONG_S_MAX = 2.0, 12.0
 OPEN_MAX = 120
 """Jobs that may wait or run: while nodes are away nothing ends, and what is behind must be caught up with."""
 ACCEPTED, CREATED, REDRIVEN = 200, 201, 202
@@ -52,8 +51,9 @@ class PlannedEnd(StrEnum):
 
 @dataclass
 class ChaosTraffic:
-    """`jobs` are those that were accepted, with the end they must have; `orders` counts the shop's,
-    `repeated` the requests that were sent again, `redriven` the dead jobs that were."""
+    """`long_s` is between which seconds a long job takes. `jobs` are those that were accepted, with the end they must
+    have; `orders` counts the shop's, `repeated` the requests that were sent again, `redriven` the dead jobs that were.
+    """
 
     client: httpx.AsyncClient
     shop: httpx.AsyncClient
@@ -61,7 +61,7 @@ class ChaosTraffic:
     bank: Bank
     bank_url: str
     chance: random.Random
-    ttl_s: float
+    long_s: Range
     per_s: float
     jobs: dict[UUID, PlannedEnd] = field(default_factory=dict)
     foreign: int = 0
@@ -119,7 +119,7 @@ class ChaosTraffic:
         long, failing = self.chance.random() < LONG, self.chance.random() < FAILING
         seconds = self.chance.uniform(*QUICK_S)
         if long:
-            seconds = self.ttl_s + self.chance.uniform(LONG_S_MIN, LONG_S_MAX)
+            seconds = self.chance.uniform(*self.long_s)
         query = urlencode({"seconds": f"{seconds:.3f}", "fails": self.chance.randint(1, 2) if failing else 0})
         return {"type": "http", "method": "PUT", "url": f"{self.bank_url}{PATH}?{query}"}
 

@@ -11,11 +11,8 @@ import typer
 from headrace.commands import answer_receipt, demo_folder, environment_without, of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from headrace_scheduler.chaos.fault_plan import ChaosSize
 
-    from headrace_scheduler.chaos.fault_plan import FaultKind
-
-SECONDS = {"small": 30.0, "full": 900.0}
 # A machine with more processes than cores may need a second or two for a renewal.
 LOCK_TTL_MS = 4_000
 
@@ -62,8 +59,8 @@ def chaos(
 
     if nodes == 2:
         raise CallerError("two nodes have no majority without each other", "--nodes 1 or --nodes 3")
-    targets = targets_of(size, target or [])
-    plan = plan_faults(seed, seconds or SECONDS[size], LOCK_TTL_MS / 1_000, targets)
+    asked = size_of(size, target or [])
+    plan = plan_faults(seed, seconds or asked.seconds, LOCK_TTL_MS / 1_000, asked)
     session = of(context)
     # Of the bank's own lines only what nobody planned; stdout is for the answer.
     log_to_stderr(logging.CRITICAL)
@@ -82,14 +79,16 @@ def chaos(
     return answer_receipt(session, found)
 
 
-def targets_of(size: str, asked: list[str]) -> Mapping[FaultKind, int]:
-    """How often each kind shall happen."""
+def size_of(name: str, asked: list[str]) -> ChaosSize:
+    """The size of that name, with as many faults of each kind as were asked for."""
+    from dataclasses import replace
+
     from headrace.errors import CallerError
     from headrace_scheduler.chaos.fault_plan import SIZES, FaultKind
 
-    if size not in SIZES:
-        raise CallerError(f"--size {size} is no size", f"one of {', '.join(SIZES)}")
-    found = dict(SIZES[size])
+    if name not in SIZES:
+        raise CallerError(f"--size {name} is no size", f"one of {', '.join(SIZES)}")
+    found = dict(SIZES[name].targets)
     for text in asked:
         kind, _, count = text.partition("=")
         if kind not in list(FaultKind) or not count.isdecimal() or len(count) > 6:
@@ -97,4 +96,4 @@ def targets_of(size: str, asked: list[str]) -> Mapping[FaultKind, int]:
                 f"--target {text} names no fault and its count", f"one of {', '.join(FaultKind)}, then =50"
             )
         found[FaultKind(kind)] = int(count)
-    return found
+    return replace(SIZES[name], targets=found)
