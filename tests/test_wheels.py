@@ -72,3 +72,10 @@ def test_scheduler_brings_its_schema_and_the_statements_of_both_worlds(wheels: P
     assert found["headrace_scheduler/infra/schema.cql"] == schema.read_bytes()
     assert {"headrace_scheduler/cql/jobs.cql", "headrace_scheduler/sql/sqlite/jobs.sql"} <= set(found)
     assert "[headrace.apps]\nscheduler = headrace_scheduler.commands:register" in declared(found)
+
+
+def test_pm_brings_the_schema_of_its_files(wheels: Path) -> None:
+    found = files(wheels, "headrace_pm")
+    assert packages(found) == {"headrace_pm"}
+    assert "headrace_pm/wire/counter.capnp" in found
+    assert "[headrace.apps]\npm = headrace_pm.commands:register" in declared(found)

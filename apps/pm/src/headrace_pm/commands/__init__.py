@@ -1,0 +1,17 @@
+"""Telecom performance files: from FTP into MySQL and Kafka, every counter once.
+
+`headrace pm …`. What a command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from headrace.commands import command_group
+
+HELP = (__doc__ or "").partition("\n")[0]
+
+
+def register(tree: typer.Typer) -> None:
+    """The entry point: add `pm` to the commands of headrace."""
+    tree.add_typer(command_group("pm", HELP))
