@@ -1,0 +1,1 @@
+"""Counters as the sinks want them: what a file holds, joined with the dictionaries of the network."""

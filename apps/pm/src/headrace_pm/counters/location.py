@@ -1,0 +1,48 @@
+"""The location of an object: pairs key=value, separated by commas, and what follows from them.
+
+`gNodeB Function Name=HN01, NR Cell ID=3, NodeFunction=gNodeB`: the object of a performance file. Keys are compared
+without case and kept in lower case; of a key that comes twice the last one counts, and a piece without `=` is no pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+
+import msgspec
+
+NODE_FUNCTION = "nodefunction"
+# What the language of the text calls white space at the ends: everything up to the space, and nothing else.
+_BLANK = "".join(map(chr, range(0x21)))
+_BLANK_BYTES = _BLANK.encode()
+# A file names an object once for each period in it; elements name other objects.
+_KNOWN_MAX = 4_096
+
+
+def trimmed(location: bytes) -> bytes:
+    """Without blanks at its ends: the form in which a location is an identity."""
+    return location.strip(_BLANK_BYTES)
+
+
+@lru_cache(_KNOWN_MAX)
+def pairs(location: bytes) -> Mapping[str, str]:
+    """All pairs of a location. What is no UTF-8 is replaced."""
+    found = {}
+    for piece in location.decode("utf-8", "replace").split(","):
+        key, is_pair, value = piece.partition("=")
+        if is_pair:
+            found[key.strip(_BLANK).lower()] = value.strip(_BLANK)
+    return found
+
+
+@lru_cache(_KNOWN_MAX)
+def extra_field(location: bytes) -> bytes:
+    """All pairs as the JSON object of the column `extra_field`."""
+    return msgspec.json.encode(pairs(location))
+
+
+def object_hash(location: bytes, cell: int) -> int:
+    """The first 8 bytes of the SHA-256 of trimmed location, `|` and cell; their hexadecimal form is the beginning of
+    the digest's."""
+    return int.from_bytes(sha256(b"%b|%d" % (trimmed(location), cell)).digest()[:8])
