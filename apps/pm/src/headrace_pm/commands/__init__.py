@@ -8,10 +8,13 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
+from headrace_pm.commands import generate
 
 HELP = (__doc__ or "").partition("\n")[0]
 
 
 def register(tree: typer.Typer) -> None:
     """The entry point: add `pm` to the commands of headrace."""
-    tree.add_typer(command_group("pm", HELP))
+    app = command_group("pm", HELP)
+    generate.register(app)
+    tree.add_typer(app)
