@@ -23,6 +23,7 @@ torture:
 	HEADRACE_TORTURE=67 $(PYTHON) -m pytest -q tests/kills
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
 	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q apps/smap tests/rabbitmq
+	HEADRACE_TORTURE=100 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_hostile.py
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 	.venv/bin/headrace scheduler chaos --size full --report build/chaos
 	cp build/chaos/scheduler-chaos.md docs/
@@ -31,6 +32,7 @@ bench:
 	$(PYTHON) bench/fanout.py --store sqlite --n 10000,100000 --json
 	$(PYTHON) bench/latency.py --store sqlite --json
 	$(PYTHON) bench/tail.py --store sqlite --json
+	$(PYTHON) bench/pm.py --json
 	$(PYTHON) bench/silver.py --json
 	$(PYTHON) bench/smap.py --json
 	$(PYTHON) bench/smap_ledger.py --json

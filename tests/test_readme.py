@@ -25,6 +25,7 @@ PAGES = (
 WITH_SERVERS = (
     "docs/postgres.md",
     "docs/leases.md",
+    "docs/pm.md",
     "docs/rabbitmq.md",
     "docs/rig.md",
     "docs/scheduler.md",

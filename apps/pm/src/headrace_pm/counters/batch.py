@@ -1,7 +1,7 @@
 """Batches of counters as every sink takes them: columns, and a row's object by its number.
 
-A counter's row is thirty times its own size, because most of it belongs to its object: a sink makes that part once for
-each object of the batch (a piece of JSON, of RowBinary, of the bulk protocol) and repeats it.
+Most of a row belongs to its object and is the same for a hundred counters: a sink makes that part once for each object
+of the batch (a piece of JSON, of RowBinary, of the bulk protocol) and repeats it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace_pm.counters.dictionary import NetworkDictionary
-from headrace_pm.counters.location import extra_field, object_hash, trimmed
+from headrace_pm.counters.location import location_facts, object_hash, trimmed
 from headrace_pm.wire.counter_block import ObservedObjects
 from headrace_pm.wire.counter_file import BATCH_SIZE, BatchBlock, CounterFile
 
@@ -118,11 +118,12 @@ def described(objects: ObservedObjects, dictionary: NetworkDictionary) -> BatchO
     """What follows from the locations of objects, once for each of them."""
     locations = [trimmed(location) for location in objects.locations]
     hashes = map(object_hash, locations, objects.cells.tolist())
+    facts = [location_facts(location) for location in locations]
     return BatchObjects(
         objects.times,
         objects.durations,
         objects.cells,
         np.fromiter(hashes, np.uint64, len(locations)),
-        tuple(map(dictionary.rat_type, locations)),
-        tuple(map(extra_field, locations)),
+        tuple([dictionary.rat_type(each.node_function) for each in facts]),
+        tuple([each.extra_field for each in facts]),
     )

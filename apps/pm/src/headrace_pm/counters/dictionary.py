@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headrace.errors import NotFound
-from headrace_pm.counters.location import NODE_FUNCTION, pairs
 from headrace_pm.counters.scope import CounterScope
 
 # The level of a counter is that of this column.
@@ -51,9 +50,9 @@ class NetworkDictionary:
             raise UnknownElement(unit)
         return found
 
-    def rat_type(self, location: bytes) -> str:
-        """The radio access of the node that is named in a location; '' if there is none, or an unknown one."""
-        return self._rat_types.get(pairs(location).get(NODE_FUNCTION, "").lower(), "")
+    def rat_type(self, node_function: str) -> str:
+        """The radio access of a node by its function in lower case; '' if there is none, or an unknown one."""
+        return self._rat_types.get(node_function, "")
 
 
 def _at_level(entries: Iterable[tuple[tuple[int, str], str]], level: str | None) -> dict[int, str]:

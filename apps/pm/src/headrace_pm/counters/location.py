@@ -6,9 +6,9 @@ without case and kept in lower case; of a key that comes twice the last one coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ _BLANK = "".join(map(chr, range(0x21)))
 _BLANK_BYTES = _BLANK.encode()
 # A file names an object once for each period in it; elements name other objects.
 _KNOWN_MAX = 4_096
+_ENCODE = msgspec.json.Encoder().encode
 
 
 def trimmed(location: bytes) -> bytes:
@@ -25,24 +26,36 @@ def trimmed(location: bytes) -> bytes:
     return location.strip(_BLANK_BYTES)
 
 
-@lru_cache(_KNOWN_MAX)
-def pairs(location: bytes) -> Mapping[str, str]:
+def pairs(location: bytes) -> dict[str, str]:
     """All pairs of a location. What is no UTF-8 is replaced."""
     found = {}
     for piece in location.decode("utf-8", "replace").split(","):
         key, is_pair, value = piece.partition("=")
         if is_pair:
-            found[key.strip(_BLANK).lower()] = value.strip(_BLANK)
+            found[_key(key)] = value.strip(_BLANK)
     return found
 
 
 @lru_cache(_KNOWN_MAX)
-def extra_field(location: bytes) -> bytes:
-    """All pairs as the JSON object of the column `extra_field`."""
-    return msgspec.json.encode(pairs(location))
+def _key(written: str) -> str:
+    return written.strip(_BLANK).lower()
+
+
+class LocationFacts(NamedTuple):
+    """What follows from a location alone: all pairs as the JSON object of the column `extra_field`, and the function of
+    the node in lower case, '' if none is named."""
+
+    extra_field: bytes
+    node_function: str
+
+
+@lru_cache(_KNOWN_MAX)
+def location_facts(location: bytes) -> LocationFacts:
+    found = pairs(location)
+    return LocationFacts(_ENCODE(found), found.get(NODE_FUNCTION, "").lower())
 
 
 def object_hash(location: bytes, cell: int) -> int:
-    """The first 8 bytes of the SHA-256 of trimmed location, `|` and cell; their hexadecimal form is the beginning of
-    the digest's."""
-    return int.from_bytes(sha256(b"%b|%d" % (trimmed(location), cell)).digest()[:8])
+    """The first 8 bytes of the SHA-256 of a location that is trimmed, `|` and the cell; their hexadecimal form is the
+    beginning of the digest's."""
+    return int.from_bytes(sha256(b"%b|%d" % (location, cell)).digest()[:8])
