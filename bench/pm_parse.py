@@ -23,7 +23,7 @@ import numpy as np
 
 from headrace_pm.counters.batch import batches
 from headrace_pm.counters.dictionary import NetworkDictionary
-from headrace_pm.counters.location import location_facts
+from headrace_pm.counters.location import known_facts
 from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.wire import counter_file
 from headrace_pm.wire.byte_source import FileBytes
@@ -85,7 +85,7 @@ class ParseBench:
         best = dict.fromkeys(ways, float("inf"))
         for _ in range(rounds):
             for way, read in ways.items():
-                location_facts.cache_clear()
+                known_facts.cache_clear()
                 started = time.process_time()
                 count = read()
                 best[way] = min(best[way], time.process_time() - started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -73,20 +74,24 @@ def test_a_batch_larger_than_what_is_read_at_once_is_whole() -> None:
 
 
 def test_elements_so_wide_that_few_fit_are_still_in_whole_batches() -> None:
-    """Counters of a schema that became a hundred fields long."""
-    words = np.zeros(3 + 1 + 5 + 1 + 120 * 6_000, np.uint64)
+    """Counters of a schema that became a thousand fields long: 48 MB, of which a little is held at a time."""
+    words = np.zeros(3 + 1 + 5 + 1 + 1_000 * 6_000, np.uint64)
     words[0] = 2 << 48
     words[2] = 1 | (7 | 5 << 3) << 32
     words[3] = 1 << 2 | (3 | 2 << 16) << 32
-    words[8] = 1 | (7 | 120 * 6_000 << 3) << 32
-    words[9] = 6_000 << 2 | 120 << 32
-    words[10::120] = np.arange(6_000)
+    words[8] = 1 | (7 | 1_000 * 6_000 << 3) << 32
+    words[9] = 6_000 << 2 | 1_000 << 32
+    words[10::1_000] = np.arange(6_000)
     content = bytes(4) + len(words).to_bytes(4, "little") + words.tobytes()
     file = opened(content)
     known = NetworkDictionary(
         DictionaryRows({"": 1}, {(number, "2"): "G" for number in range(6_000)}, {"rat_type": "2"})
     )
+    tracemalloc.start()
     found = list(batches(file, known, 1_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12_000_000
     assert [batch.counter_id.tolist() for batch in found] == [
         list(range(at, at + 1_000)) for at in range(0, 6_000, 1_000)
     ]

@@ -97,6 +97,12 @@ def test_a_counter_is_in_scope_at_the_level_of_rat_type_only() -> None:
     assert groups(NetworkDictionary(DictionaryRows()).scope, [7, 0, -1]) == [None, None, None]
 
 
+def test_an_id_that_no_file_can_have_is_nobodys() -> None:
+    scope = CounterScope({2**31: "A", -(2**31) - 1: "A", 2**31 - 1: "B"})
+    assert len(scope) == 1
+    assert groups(scope, [2**31 - 1, -(2**31)]) == ["B", None]
+
+
 IDS = st.integers(-(2**31), 2**31 - 1)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 from pm_messages import opened, several
 
 from headrace_pm.network.message_writer import MessageWriter, framed
-from headrace_pm.wire.byte_source import HeldBytes
+from headrace_pm.wire.byte_source import FileBytes, HeldBytes
 from headrace_pm.wire.counter_file import CounterFile
 from headrace_pm.wire.file_errors import BadFile, IncompleteFile
 from headrace_pm.wire.frame import (
@@ -50,6 +52,17 @@ def test_a_cut_file_is_known_by_its_first_bytes_wherever_it_is_cut(whole: bytes)
 def test_what_is_missing_is_exact_once_the_table_is_there() -> None:
     assert examine_head(MESSAGE[:8], 8) == Incomplete(len(MESSAGE) - 8, exact=True)
     assert examine_head(MESSAGE[:7], 7) == Incomplete(9, exact=False)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_not_whole(tmp_path: Path) -> None:
+    path = tmp_path / "shrinking.dat"
+    path.write_bytes(MESSAGE)
+    with FileBytes(path) as source:
+        file = CounterFile(source)
+        os.truncate(path, len(MESSAGE) - 24)
+        with pytest.raises(IncompleteFile) as raised:
+            list(file.blocks())
+        assert raised.value.missing == 24
 
 
 def test_an_empty_file_is_not_whole() -> None:

@@ -11,9 +11,11 @@ from collections import Counter
 import capnp
 import numpy as np
 import pytest
-from pm_messages import by_pycapnp, joined, opened, plain_of, readings, several, written
+from pm_messages import by_pycapnp, joined, opened, plain_of, reading, readings, several, written
 from pm_mutations import mutated, seeds
 
+from headrace_pm.counters.batch import batches
+from headrace_pm.counters.dictionary import DictionaryRows, NetworkDictionary
 from headrace_pm.network.damage import DAMAGES, damaged
 from headrace_pm.network.message_writer import MessageWriter, Pads
 from headrace_pm.wire.byte_source import HeldBytes
@@ -129,9 +131,9 @@ def test_a_time_that_no_sink_can_hold_is_refused(moment: int) -> None:
 def test_a_text_has_a_limit() -> None:
     longest = b"x" * (TEXT_BYTES_MAX - 1)
     assert readings(opened(MessageWriter().write(b"", [written([1], [1.0], location=longest)])))[0].location == longest
-    with pytest.raises(BadFile, match="its location: a text of more than 65,536 bytes"):
+    with pytest.raises(BadFile, match="its location: a text of more than 8,192 bytes"):
         opened(MessageWriter().write(b"", [written([1], [1.0], location=longest + b"x")]))
-    with pytest.raises(BadFile, match="unit: a text of more than 65,536 bytes"):
+    with pytest.raises(BadFile, match="unit: a text of more than 8,192 bytes"):
         opened(MessageWriter().write(longest + b"x", []))
 
 
@@ -150,6 +152,49 @@ def test_shared_counters_are_counted_for_each_pointer_to_them() -> None:
     content = message(*body.tolist())
     with pytest.raises(BadFile, match="its lists together are longer than the"):
         opened(content)
+
+
+def test_wide_objects_do_not_fill_the_memory() -> None:
+    """40 objects as wide as can be: 42 MB, and nothing in it."""
+    count, width = 40, 2 * 65_535
+    words = np.zeros(4 + count * width, np.uint64)
+    words[0], words[2], words[3] = ROOT, list_pointer(0, 7, count * width), tag(count, 65_535, 65_535)
+    content = message(0)[:4] + len(words).to_bytes(4, "little") + words.tobytes()
+    tracemalloc.start()
+    assert opened(content).counters == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < BYTES_MAX
+
+
+def test_long_locations_do_not_fill_the_memory() -> None:
+    """24 MB of locations that all differ, one for each counter."""
+    count = 3_000
+    objects = [written([1], [1.0], location=b"%d=" % each + b"x" * (TEXT_BYTES_MAX - 9)) for each in range(count)]
+    file = opened(MessageWriter().write(b"HN01", objects))
+    known = NetworkDictionary(DictionaryRows({"HN01": 1}, {(1, "2"): "G"}, {"rat_type": "2"}))
+    tracemalloc.start()
+    assert sum(len(batch) for batch in batches(file, known)) == count
+    left, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert left < 1_000_000
+    assert peak < 50_000_000
+
+
+def test_one_wide_list_does_not_slow_down_the_others() -> None:
+    """Among a thousand lists of counters one whose element is as wide as can be: the others are read together still."""
+    objects = several(1_000, 50)
+    words = np.frombuffer(MessageWriter().write(b"", objects), "<u8").copy()
+    first = next(each for each in range(len(words)) if int(words[each]) == tag(1_000, 3, 2)) + 5
+    # The counters of the first object become one element of 65,535 words, which lies behind all others.
+    words[first] = list_pointer(len(words) - 1 - first, 7, 65_535)
+    wide = np.zeros(65_536, np.uint64)
+    wide[0], wide[1], wide[2] = tag(1, 65_535, 0), 77, np.array(0.5).view(np.uint64)
+    file = opened(message(*np.concatenate((words[1:], wide)).tolist()))
+    blocks = list(file.blocks())
+    assert [len(block.counters) for block in blocks] == [16_000, 16_000, 16_000, 1_000, 951]
+    assert blocks[0].counters.ids[:3].tolist() == [77, 1_000, 1_001]
+    assert joined(readings(file))[1:] == [reading(each) for each in objects[1:]]
 
 
 def test_a_damaged_file_of_the_generator_is_bad() -> None:

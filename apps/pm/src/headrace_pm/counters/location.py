@@ -16,8 +16,9 @@ NODE_FUNCTION = "nodefunction"
 # What the language of the text calls white space at the ends: everything up to the space, and nothing else.
 _BLANK = "".join(map(chr, range(0x21)))
 _BLANK_BYTES = _BLANK.encode()
-# A file names an object once for each period in it; elements name other objects.
-_KNOWN_MAX = 4_096
+# A file names an object once for each period in it; elements name other objects. What is longer than any real one is
+# not kept, so that no file can fill the memory with it.
+_KNOWN_MAX, _KNOWN_BYTES_MAX = 2_048, 512
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -32,13 +33,8 @@ def pairs(location: bytes) -> dict[str, str]:
     for piece in location.decode("utf-8", "replace").split(","):
         key, is_pair, value = piece.partition("=")
         if is_pair:
-            found[_key(key)] = value.strip(_BLANK)
+            found[key.strip(_BLANK).lower()] = value.strip(_BLANK)
     return found
-
-
-@lru_cache(_KNOWN_MAX)
-def _key(written: str) -> str:
-    return written.strip(_BLANK).lower()
 
 
 class LocationFacts(NamedTuple):
@@ -49,10 +45,17 @@ class LocationFacts(NamedTuple):
     node_function: str
 
 
-@lru_cache(_KNOWN_MAX)
 def location_facts(location: bytes) -> LocationFacts:
+    """What follows from a location that is trimmed."""
+    return known_facts(location) if len(location) <= _KNOWN_BYTES_MAX else _facts(location)
+
+
+def _facts(location: bytes) -> LocationFacts:
     found = pairs(location)
     return LocationFacts(_ENCODE(found), found.get(NODE_FUNCTION, "").lower())
+
+
+known_facts = lru_cache(_KNOWN_MAX)(_facts)
 
 
 def object_hash(location: bytes, cell: int) -> int:

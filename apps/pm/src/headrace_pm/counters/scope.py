@@ -22,7 +22,8 @@ class CounterScope:
     def __init__(self, groups: Mapping[int, str]) -> None:
         self.groups: tuple[str, ...] = tuple(dict.fromkeys(groups.values()))
         numbers = {group: number for number, group in enumerate(self.groups)}
-        ids = sorted(groups)
+        # What is no Int32 stands in no file.
+        ids = sorted(each for each in groups if -(1 << 31) <= each < 1 << 31)
         # One id more, so that there is one to compare with; its group is none.
         self._ids = np.array([*ids, -1], np.int32)
         self._numbers = np.array([*(numbers[groups[each]] for each in ids), OUT_OF_SCOPE], np.int32)

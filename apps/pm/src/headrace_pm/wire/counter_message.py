@@ -29,7 +29,8 @@ from headrace_pm.wire.pointers import FieldRefusal, StructLists, byte_lists, fol
 # Of objects and of counters so many are looked at together: enough that a call of numpy is cheap per counter.
 CHUNK_OBJECTS, CHUNK_WORDS = 1_024, 64 << 10
 BLOCK_COUNTERS, BLOCK_WORDS = 16 << 10, 256 << 10
-TEXT_BYTES_MAX = 64 << 10
+# A location is a line; a batch may have a thousand of them.
+TEXT_BYTES_MAX = 8 << 10
 # What DATETIME of MySQL and DateTime64 of ClickHouse both hold begins in 1970 at the latest and ends with 2299.
 TIME_MS_END = 10_413_792_000_000
 
@@ -96,11 +97,11 @@ class CounterMessage:
     def _survey(self) -> int:
         """Follow every pointer, and count."""
         charge, counters = int(self._list.charges[0]), 0
+        self._check_charge(charge)
         for chunk in self._chunks():
             charge += chunk.charge
             counters += int(chunk.counters.counts.sum())
             self._check_charge(charge)
-        self._check_charge(charge)
         return counters
 
     def _check_charge(self, charge: int) -> None:
@@ -111,7 +112,6 @@ class CounterMessage:
         # Without a pointer to counters, as in a list of numbers, objects are nothing to us.
         if self._list.pointers[0] < 2:
             return
-        self._check_charge(int(self._list.charges[0]))
         total, step = int(self._list.counts[0]), int(self._list.steps[0]) // 2
         size = max(1, min(CHUNK_OBJECTS, CHUNK_WORDS // step))
         for first in range(0, total, size):
@@ -162,10 +162,9 @@ class CounterMessage:
         for chunk in self._chunks():
             ends = np.cumsum(chunk.counters.counts)
             total = int(ends[-1])
-            fits = max(1, BLOCK_WORDS // max(1, int(chunk.counters.steps.max()) // 2))
             at = max(0, skip - done)
             while at < total:
-                until = min(total, at + fits, at + target - (done + at) % target)
+                until = min(_room(chunk.counters, ends, at), at + target - (done + at) % target)
                 yield self._piece(chunk, ends, at, until)
                 at = until
             done += total
@@ -219,6 +218,17 @@ class CounterMessage:
         bits = _taken(words, at, np.repeat(has_value, counts) if not has_value.all() else None)
         values = _number(bits, np.int64, int(np.array(self._defaults.value, "<f8").view("<i8"))).view(np.float64)
         return _number(ids, np.int32, self._defaults.id), values
+
+
+def _room(lists: StructLists, ends: Places, at: int) -> int:
+    """How far the counters from a place on fit into a block of memory. One does: no element is half as wide."""
+    used = np.cumsum(lists.counts * lists.steps)
+    which = int(np.searchsorted(ends, at, "right"))
+    limit = used[which] - (ends[which] - at) * lists.steps[which] + 2 * BLOCK_WORDS
+    last = int(np.searchsorted(used, limit, "right"))
+    if last == len(used):
+        return int(ends[-1])
+    return int(ends[last] + (limit - used[last]) // lists.steps[last])
 
 
 def follow_texts(
