@@ -1,185 +1,61 @@
-"""Threads that own connections, so that the account does not depend on the event loop being quick.
-
-A lane takes work from a queue, runs it on its connection and answers through a future. A transaction that lost a
-deadlock is run again whole; a connection that broke is replaced before the next piece of work.
-"""
+"""Lanes to PostgreSQL: threads that own connections of psycopg."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import select
-import socket
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
 
 import psycopg
 
+from headrace.adapters.connection_lanes import ConnectionLanes, ConnectionOwner
 from headrace.adapters.postgres.connections import Connection, connect, is_again, is_broken, translate
-from headrace.core.errors import Busy, HeadraceError, Unreachable
-
-T = TypeVar("T")
-Work = Callable[[Connection], T]
-AGAIN_MAX = 20
-STOP_S_MAX = 5.0
+from headrace.core.errors import HeadraceError
 
 
-class Owner:
-    """One connection and the thread-safe right to use it; reconnects when it has to."""
+class PostgresDriver:
+    """`connection_lanes.Driver`. `prepare` is what a new connection is told first."""
+
+    error: type[Exception] = psycopg.Error
 
     def __init__(self, url: str, prepare: Callable[[Connection], None]) -> None:
-        self._url = url
-        self._prepare = prepare
-        self._connection: Connection | None = None
-        self._lock = threading.Lock()
-        self._since = float("inf")
+        self._url, self._prepare = url, prepare
 
-    def run(self, work: Work[T], write: bool) -> T:
-        """Run one piece of work; a read is repeated once on a fresh connection before it fails."""
-        with self._lock:
-            self._since = time.monotonic()
-            try:
-                return self._run(work, write)
-            except Unreachable:
-                if write or self._connection is not None:
-                    raise
-                return self._run(work, write)
-            finally:
-                self._since = float("inf")
-
-    def cut(self, after_s: float) -> None:
-        """Break a connection whose answer has been awaited for longer than that: who waits finds it broken."""
-        connection = self._connection
-        if connection is not None and time.monotonic() - self._since > after_s:
-            with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
-                line.shutdown(socket.SHUT_RDWR)
-
-    def _run(self, work: Work[T], write: bool) -> T:
-        connection = self._open()
-        for _ in range(AGAIN_MAX):
-            try:
-                return work(connection)
-            except psycopg.Error as error:
-                if is_again(error):
-                    continue
-                broken = is_broken(connection, error)
-                if broken:
-                    self._drop()
-                raise translate(self._url, error, broken, write) from error
-        raise Busy("the same rows were fought over too often", "the same call again is right")
-
-    def _open(self) -> Connection:
-        if self._connection is not None and _hung_up(self._connection):
-            # Found before anything is sent: so nothing is unknown.
-            self._drop()
-        if self._connection is None or self._connection.closed:
-            connection = connect(self._url)
-            try:
-                self._prepare(connection)
-            except psycopg.Error as error:
-                connection.close()
-                raise translate(self._url, error, broken=True, write=False) from error
-            self._connection = connection
-        return self._connection
-
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def close(self) -> None:
-        """Without waiting for a call that hangs: its thread is not worth the wait."""
-        if self._lock.acquire(timeout=STOP_S_MAX):
-            try:
-                self._drop()
-            finally:
-                self._lock.release()
-
-
-def _hung_up(connection: Connection) -> bool:
-    """Whether the server has said something to a connection that asked nothing: its goodbye, or that it is gone."""
-    if connection.closed:
-        return True
-    line = select.poll()
-    line.register(connection.fileno(), select.POLLIN)
-    return bool(line.poll(0))
-
-
-class _Task(Generic[T]):
-    __slots__ = ("future", "work", "write")
-
-    def __init__(self, work: Work[T], write: bool) -> None:
-        self.work = work
-        self.write = write
-        self.future: Future[T] = Future()
-
-    def run(self, owner: Owner) -> None:
-        if not self.future.set_running_or_notify_cancel():
-            return
+    def open(self) -> Connection:
+        connection = connect(self._url)
         try:
-            answer = owner.run(self.work, self.write)
-        except BaseException as error:
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(answer)
+            self._prepare(connection)
+        except psycopg.Error as error:
+            connection.close()
+            raise translate(self._url, error, broken=True, write=False) from error
+        return connection
+
+    def close(self, connection: Connection) -> None:
+        connection.close()
+
+    def fileno(self, connection: Connection) -> int:
+        return -1 if connection.closed else connection.fileno()
+
+    def is_again(self, error: Exception) -> bool:
+        return is_again(error)
+
+    def is_broken(self, connection: Connection, error: Exception) -> bool:
+        return is_broken(connection, error)
+
+    def translate(self, connection: Connection, error: Exception, write: bool) -> HeadraceError:
+        assert isinstance(error, psycopg.Error)
+        return translate(self._url, error, is_broken(connection, error), write)
 
 
-class Lanes:
-    """A few owners that share one queue. With `answer_s_max` a connection that has not answered for so long is cut: a
-    network that swallows packets tells nobody, and neither does a server that is frozen."""
+class Owner(ConnectionOwner[Connection]):
+    """One connection to one database."""
+
+    def __init__(self, url: str, prepare: Callable[[Connection], None]) -> None:
+        super().__init__(PostgresDriver(url, prepare))
+
+
+class Lanes(ConnectionLanes[Connection]):
+    """A few connections to one database that share one queue."""
 
     def __init__(
         self, url: str, count: int, prepare: Callable[[Connection], None], answer_s_max: float | None = None
     ) -> None:
-        self._queue: SimpleQueue[_Task[Any] | None] = SimpleQueue()
-        self._owners = [Owner(url, prepare) for _ in range(count)]
-        self._threads = [
-            threading.Thread(target=self._serve, args=(owner,), name=f"headrace-postgres-{number}", daemon=True)
-            for number, owner in enumerate(self._owners)
-        ]
-        self._closed = threading.Event()
-        for thread in self._threads:
-            thread.start()
-        if answer_s_max is not None:
-            watch = threading.Thread(target=self._watch, args=(answer_s_max,), name="headrace-answers", daemon=True)
-            watch.start()
-
-    async def read(self, work: Work[T]) -> T:
-        return await asyncio.wrap_future(self._put(work, write=False))
-
-    async def write(self, work: Work[T]) -> T:
-        return await asyncio.wrap_future(self._put(work, write=True))
-
-    def _put(self, work: Work[T], write: bool) -> Future[T]:
-        if self._closed.is_set():
-            raise HeadraceError("this store handle is closed", "open another one")
-        task = _Task(work, write)
-        self._queue.put(task)
-        return task.future
-
-    def _watch(self, answer_s_max: float) -> None:
-        while not self._closed.wait(answer_s_max / 10):
-            for owner in self._owners:
-                owner.cut(answer_s_max)
-
-    def _serve(self, owner: Owner) -> None:
-        while (task := self._queue.get()) is not None:
-            task.run(owner)
-            # A task keeps its answer alive: payloads by the hundred kilobytes.
-            del task
-        owner.close()
-
-    def close(self) -> None:
-        """Finish what was begun, then give the connections back. Idempotent."""
-        if not self._closed.is_set():
-            self._closed.set()
-            for _ in self._threads:
-                self._queue.put(None)
-        deadline = time.monotonic() + STOP_S_MAX
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        super().__init__(PostgresDriver(url, prepare), "postgres", count, answer_s_max)

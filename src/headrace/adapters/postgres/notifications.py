@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import psycopg
 
+from headrace.adapters.connection_lanes import STOP_S_MAX
 from headrace.adapters.postgres.connections import Connection, connect
-from headrace.adapters.postgres.lanes import STOP_S_MAX
 from headrace.core.errors import HeadraceError
 
 CHANNEL = "headrace"
