@@ -27,7 +27,7 @@ class BrokenTables:
 
     def __init__(self, store: Parts, apply: Apply) -> None:
         self._store, self._apply = store, apply
-        self.dialect = store.tables.dialect
+        self.dialect, self.features = store.tables.dialect, store.tables.features
 
     async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
         return await self._store.tables.read(statement, values)

@@ -14,7 +14,7 @@ from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import Conflict
 from headrace.ports.parts import Parts
 from headrace.testing.contracts import TablesContract
-from headrace.testing.contracts.tables import SHELF, engine_on
+from headrace.testing.contracts.shelf import SHELF, engine_on
 from headrace.testing.passage import ManualClock
 from headrace.testing.twins import turns_red
 

@@ -24,7 +24,7 @@ from headrace.ports.parts import Parts
 from headrace.runtime.engine import Engine
 from headrace.tables import REQUEST_KEYS, RequestKeys
 from headrace.testing.contracts import TablesContract
-from headrace.testing.contracts.tables import EVENT, SHELF, engine_on, flow, step
+from headrace.testing.contracts.shelf import EVENT, SHELF, engine_on, flow, step
 from headrace.testing.rig.postgres import PostgresServer
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.twins import turns_red

@@ -12,8 +12,9 @@ from headrace.adapters.sqlite.database import InlineDatabase
 from headrace.adapters.sqlite.store import SqliteStore
 from headrace.core.errors import HeadraceError, Unknown, Unreachable
 from headrace.core.jobs import Submission, Submitted
-from headrace.runtime.engine import RESENDS_MAX, Engine
+from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
+from headrace.runtime.open_tables import RESENDS_MAX
 from headrace.runtime.seams import Seams
 from headrace.testing.simulation.loop import VirtualLoop
 

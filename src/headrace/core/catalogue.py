@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.core.errors import CallerError, NotFound
 from headrace.core.placeholders import WrongPlaceholders, pyformat
+from headrace.core.table_columns import Columns
 from headrace.core.table_statements import Step, TableStatement
 
 
@@ -26,11 +27,11 @@ class Catalogue:
         statement = self.statement(name)
         try:
             taken = pyformat(statement.text)
-            for each in values:
+            for each in (values.by_name,) if isinstance(values, Columns) else values:
                 taken.check(each)
         except WrongPlaceholders as error:
             raise CallerError(f"{name}: {error}") from None
-        return Step(statement, tuple(values), expect)
+        return Step(statement, values, expect)
 
     def reading(self, name: str, values: Mapping[str, object]) -> Step:
         step = self.step(name, (values,))

@@ -62,5 +62,10 @@ def python_rows(description: Sequence[tuple[Any, ...]], rows: list[Row]) -> list
 
 @lru_cache(maxsize=1_000)
 def _readers(columns: tuple[str, ...]) -> dict[int, Callable[[Any], Any]]:
+    return {place: _FROM_STORED[kind] for place, kind in alias_types(columns).items()}
+
+
+def alias_types(columns: Sequence[str]) -> dict[int, str]:
+    """The types that aliases name, by the places of their columns."""
     typed = [(place, _ALIAS.search(column)) for place, column in enumerate(columns)]
-    return {place: _FROM_STORED[found[1]] for place, found in typed if found}
+    return {place: found[1] for place, found in typed if found}

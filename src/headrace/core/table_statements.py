@@ -39,7 +39,7 @@ class Step:
     """One statement, run once for each set of values. `expect`: how many rows it must change in all."""
 
     statement: TableStatement
-    values: tuple[Mapping[str, object], ...]
+    values: Sequence[Mapping[str, object]]
     expect: int | None = None
 
 

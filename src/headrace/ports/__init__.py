@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from headrace.ports.source import SourceFeatures as SourceFeatures
     from headrace.ports.store import Features as Features
     from headrace.ports.store import Store as Store
+    from headrace.ports.tables import TableFeatures as TableFeatures
     from headrace.ports.tables import Tables as Tables
     from headrace.ports.transactions import OpenTransaction as OpenTransaction
     from headrace.ports.transactions import OpenTransactions as OpenTransactions
@@ -153,7 +154,7 @@ _NAMES = {
     "headrace.ports.sink": ("Sink", "Applied", "Change", "Effect", "EffectView"),
     "headrace.ports.source": ("Source", "SourceFeatures"),
     "headrace.ports.store": ("Store", "Features"),
-    "headrace.ports.tables": ("Tables",),
+    "headrace.ports.tables": ("TableFeatures", "Tables"),
     "headrace.ports.transactions": ("OpenTransaction", "OpenTransactions", "Terms"),
     "headrace.core.audit": ("ChunkRow", "ClaimRow", "DeadRow", "JobAudit", "StageRow"),
     "headrace.core.claims": (

@@ -1,12 +1,27 @@
-"""Tables of an application, in the same database as the account: what a unit of work may hold together."""
+"""Tables of an application: what a unit of work may hold together. In a store also with the account, which is there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.core.table_statements import Row, TableMigration, TableStatement
 from headrace.core.units import Unit, UnitDone
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeatures:
+    """What an adapter cannot do is said here, and the contract suite deselects by it.
+
+    `account`: jobs and events may be part of a unit, because the database is a store. `returning`: a change returns
+    its rows. `transactional_ddl`: what migrations make is undone with them; elsewhere a migration that failed goes on
+    where it stopped.
+    """
+
+    account: bool = True
+    returning: bool = True
+    transactional_ddl: bool = True
 
 
 class Tables(Protocol):
@@ -16,6 +31,9 @@ class Tables(Protocol):
     @property
     def dialect(self) -> str:
         """Which statements it takes: the name of their folder."""
+
+    @property
+    def features(self) -> TableFeatures: ...
 
     async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
         """The rows of one statement that only reads, as of one instant."""
@@ -29,5 +47,6 @@ class Tables(Protocol):
         """
 
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
-        """Apply those that are missing, each once, in one transaction; their names. Several may do so at once. Nothing
-        is asked of a role for what is there. `SchemaMismatch` if the tables are newer than the last migration."""
+        """Apply those that are missing, each once, in one transaction where there are such (`transactional_ddl`); their
+        names. Several may do so at once. Nothing is asked of a role for what is there. `SchemaMismatch` if the tables
+        are newer than the last migration."""

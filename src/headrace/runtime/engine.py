@@ -15,14 +15,12 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, cast
 from headrace.core.backoff import Backoff
 from headrace.core.catalogue import Catalogue
 from headrace.core.deliveries import Subscription
-from headrace.core.errors import CallerError, HeadraceError, TryAgain, Unknown, suppress_healing
-from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView, Submission
+from headrace.core.errors import CallerError, HeadraceError, suppress_healing
+from headrace.core.jobs import DeadFilter, DeadView, ItemView, JobFilter, JobView
 from headrace.core.parcels import Parcel
 from headrace.core.recount import Finding, recount
 from headrace.core.retry import RetryPolicy
-from headrace.core.table_statements import Row
 from headrace.core.tally import JobState
-from headrace.core.units import Unit, UnitDone
 from headrace.ports.bus import Bus, EventPublisher
 from headrace.ports.leases import Leases
 from headrace.ports.ledger import Ledger
@@ -36,7 +34,7 @@ from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.engine_schedules import EngineSchedules
 from headrace.runtime.flow import Flow
 from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
-from headrace.runtime.pacing import Pauses
+from headrace.runtime.open_tables import OpenTables
 from headrace.runtime.relay import BeforePublish, Relay, RelayOptions
 from headrace.runtime.seams import Seams
 from headrace.runtime.submission import (
@@ -48,15 +46,12 @@ from headrace.runtime.submission import (
     over_upload,
     parcels_of,
     root_of,
-    submission,
 )
-from headrace.runtime.unit_of_work import UnitOfWork
 from headrace.runtime.worker import Worker
 from headrace.runtime.yard import WorkerOptions
 
 T = TypeVar("T")
 P = ParamSpec("P")
-RESENDS_MAX = 10
 LOOKS = Backoff(0.005, 0.25, factor=1.5, jitter=0.0)
 
 
@@ -90,13 +85,13 @@ class InletWishes(TypedDict, total=False):
     retry: RetryPolicy
 
 
-class Engine:
-    """An open store and everything one can do with it. Made by `headrace.connect(url)`."""
+class Engine(OpenTables):
+    """An open store and everything one can do with it, also on the application's own tables in it. Made by
+    `headrace.connect(url)`."""
 
     def __init__(self, store: Parts, seams: Seams, catalogue: Catalogue | None = None) -> None:
+        super().__init__(store.tables, seams, catalogue)
         self.store = store
-        self._seams = seams
-        self._catalogue = catalogue or Catalogue({})
 
     # The parts beside the account, for services that work by events
 
@@ -129,39 +124,6 @@ class Engine:
     def schedules(self) -> EngineSchedules:
         """Flows that are submitted by the clock: add, set, pause, resume, run, remove, get, list."""
         return EngineSchedules(self.store.schedules, self._seams.clock, self._surely)
-
-    # Tables of the application's own, in the same store
-
-    async def rows(self, name: str, /, **values: object) -> list[Row]:
-        """The rows of one named statement that only reads, as of one instant."""
-        return await self.store.tables.read(self._catalogue.reading(name, values).statement, values)
-
-    async def one(self, name: str, /, **values: object) -> Row | None:
-        """The first row, or None."""
-        found = await self.rows(name, **values)
-        return found[0] if found else None
-
-    async def run(self, name: str, /, *, expect: int | None = None, **values: object) -> list[Row]:
-        """One named statement in a transaction of its own; the rows it returns."""
-        async with self.transaction() as work:
-            ran = work.run(name, expect=expect, **values)
-        return ran.rows
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[UnitOfWork]:
-        """One unit of work: statements, jobs and events that are recorded in the block are applied in one commit when
-        it ends, or none of them is. Reads of the block see what was committed before."""
-        work = UnitOfWork(self.store.tables, self._catalogue, self.submission)
-        yield work
-        unit = work.finish(self._seams.identity.new())
-        if unit is not None:
-            work.learn(await self._apply(unit))
-
-    async def _apply(self, unit: Unit) -> UnitDone:
-        """A unit whose end is unknown is sent again until it is known: under another id it would be applied twice. One
-        that is repeatable may be left to its author, who hears of an outage at once."""
-        apply = partial(self.store.tables.apply, unit)
-        return await self._resent(apply, TryAgain if unit.repeatable else HeadraceError)
 
     # Jobs
 
@@ -219,10 +181,6 @@ class Engine:
                 "this store does not work in transactions of others", "async with engine.transaction() as tx: …"
             )
         return cast(OpenTransactions, self.store)
-
-    def submission(self, flow: Flow, *payloads: Any, **options: Unpack[SubmitOptions]) -> Submission:
-        """A job that is not opened yet: what follows from a message, as in `Consequence(submissions=(…,))`."""
-        return submission(flow, self._seams.identity.new(), payloads, options)
 
     async def wait(self, job: str, timeout_s: float | None = None) -> JobView:
         """The job when its newest generation has ended. `TimeoutError` if that takes longer than `timeout_s`."""
@@ -324,24 +282,6 @@ class Engine:
     async def _surely(self, call: Callable[P, Awaitable[T]], *values: P.args, **named: P.kwargs) -> T:
         """Send the same write again while its error may heal: of a lost answer only that can tell."""
         return await self._resent(partial(call, *values, **named), HeadraceError)
-
-    async def _resent(self, call: Callable[[], Awaitable[T]], waited_out: type[HeadraceError]) -> T:
-        """Send a write again while its error heals and is one of these. If it is given up after an answer was lost, its
-        end is `Unknown`, also if nothing could be sent the last time."""
-        pauses = Pauses(self._seams.chance)
-        unknown: Unknown | None = None
-        sends = 0
-        while True:
-            sends += 1
-            try:
-                return await call()
-            except HeadraceError as error:
-                if not error.heals:
-                    raise
-                unknown = error if isinstance(error, Unknown) else unknown
-                if sends > RESENDS_MAX or not isinstance(error, waited_out):
-                    raise unknown or error from error.__cause__
-            await asyncio.sleep(pauses.next_s())
 
 
 @asynccontextmanager

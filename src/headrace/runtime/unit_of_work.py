@@ -14,6 +14,7 @@ from headrace.core.catalogue import Catalogue
 from headrace.core.errors import CallerError, Unknown
 from headrace.core.events import Event, check_event
 from headrace.core.jobs import Submission, Submitted
+from headrace.core.table_columns import Columns
 from headrace.core.table_statements import Row, Step
 from headrace.core.units import StepDone, Unit, UnitDone, check_unit
 from headrace.ports.tables import Tables
@@ -95,22 +96,23 @@ class UnitOfWork:
         return self.run_many(name, (values,), expect=expect)
 
     def run_many(self, name: str, values: Iterable[Mapping[str, object]], *, expect: int | None = None) -> Ran:
-        """Record a statement for many sets of values; `expect` counts all of them."""
+        """Record a statement for many sets of values, or for `Columns` of them; `expect` counts all of them."""
         self._check_open()
-        self._steps.append(self._catalogue.step(name, tuple(values), expect))
+        kept = values if isinstance(values, Columns) else tuple(values)
+        self._steps.append(self._catalogue.step(name, kept, expect))
         self._ran.append(Ran(name))
         return self._ran[-1]
 
     def submit(self, flow: Flow, *payloads: Any, **options: Unpack[SubmitOptions]) -> Opened:
         """Record a job with these items, up to UPLOAD_BYTES in all. It exists if and only if the unit is applied."""
-        self._check_open()
+        self._check_account("a job")
         self._submissions.append(self._compose(flow, *payloads, **options))
         self._opened.append(Opened(self._submissions[-1]))
         return self._opened[-1]
 
     def publish(self, *events: Event) -> None:
         """Record events for the outbox; a relay publishes them after the commit."""
-        self._check_open()
+        self._check_account("an event")
         for event in events:
             check_event(event)
         self._events.extend(events)
@@ -137,6 +139,13 @@ class UnitOfWork:
         else:
             for ran, step in zip(self._ran, done.steps, strict=True):
                 ran.done = step
+
+    def _check_account(self, what: str) -> None:
+        self._check_open()
+        if not self._tables.features.account:
+            raise CallerError(
+                f"{what} needs a store, and {self._tables.dialect} is none", "tables only; open the store beside it"
+            )
 
     def _check_open(self) -> None:
         if self._over:

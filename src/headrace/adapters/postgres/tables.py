@@ -34,6 +34,7 @@ from headrace.core.table_statements import (
     refused,
 )
 from headrace.core.units import UNITS, StepDone, Unit, UnitDone
+from headrace.ports.tables import TableFeatures
 
 Cursor = psycopg.Cursor[tuple[object, ...]]
 TABLE_LANES = 8
@@ -47,6 +48,7 @@ class PostgresTables:
     who wait for work or events."""
 
     dialect = "postgres"
+    features = TableFeatures()
 
     def __init__(self, url: str, ring: Callable[[bool], None], answer_s_max: float = ANSWER_S_MAX) -> None:
         self._url, self._ring, self._answer_s_max = url, ring, answer_s_max

@@ -27,6 +27,7 @@ from headrace.core.table_statements import (
     refused,
 )
 from headrace.core.units import UNITS, StepDone, Unit, UnitDone
+from headrace.ports.tables import TableFeatures
 
 _OURS = re.compile(r"\bheadrace_\w+", re.IGNORECASE)
 
@@ -35,6 +36,7 @@ class SqliteTables:
     """`ports.tables.Tables` on one file."""
 
     dialect = "sqlite"
+    features = TableFeatures()
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
