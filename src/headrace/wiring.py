@@ -25,8 +25,10 @@ from headrace.ports.bus import QueueBus
 from headrace.ports.leases import Leases
 from headrace.ports.parts import Parts
 from headrace.ports.sink import Sink
+from headrace.ports.tables import Tables
 from headrace.runtime.engine import Engine
 from headrace.runtime.flow import Flow
+from headrace.runtime.open_tables import OpenTables
 from headrace.runtime.seams import Seams
 from headrace.runtime.submission import SubmitOptions, submission
 from headrace.tables.statements import Statements
@@ -34,6 +36,9 @@ from headrace.tables.statements import Statements
 MEMORY = ":memory:"
 _BUS_FORMS = "amqp://user:password@host/vhost or amqps://user:password@host/vhost"
 _FORMS = "sqlite:///jobs.db, sqlite:////srv/jobs.db, sqlite:///:memory: or postgresql://user@host/database"
+
+
+_MYSQL = "mysql"
 
 
 class StoreKind(StrEnum):
@@ -163,9 +168,29 @@ async def connect(url: str, tables: Statements | Sequence[Statements] = ()) -> A
     """
     store = await open_store(url)
     try:
-        yield Engine(store, Seams(), await _catalogue(store, (tables,) if isinstance(tables, Statements) else tables))
+        brought = (tables,) if isinstance(tables, Statements) else tables
+        yield Engine(store, Seams(), await _catalogue(store.tables, brought))
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def open_tables(url: str, tables: Statements | Sequence[Statements]) -> AsyncIterator[OpenTables]:
+    """Open an application's own tables where they are, and give everything back at the end: in a store, whose `Engine`
+    is the answer, or in a MySQL or MariaDB database, which is none.
+
+    `mysql://user:password@host:3306/database`, or the URL of a store. What is missing of the tables is made here.
+    """
+    brought = (tables,) if isinstance(tables, Statements) else tables
+    if not url.startswith(f"{_MYSQL}://"):
+        async with connect(url, brought) as engine:
+            yield engine
+        return
+    _need_mysql()
+    from headrace.adapters.mysql.tables import MysqlTables
+
+    async with MysqlTables.open(url) as opened:
+        yield OpenTables(opened, Seams(), await _catalogue(opened, brought))
 
 
 @asynccontextmanager
@@ -234,12 +259,12 @@ def submit_many_in(
     return caller_transactions.submit_in(connection, whole, notify).job
 
 
-async def _catalogue(store: Parts, tables: Sequence[Statements]) -> Catalogue:
+async def _catalogue(opened: Tables, tables: Sequence[Statements]) -> Catalogue:
     """The statements of several packages, whose tables are there from now on."""
-    dialect, found = store.tables.dialect, dict[str, TableStatement]()
+    dialect, found = opened.dialect, dict[str, TableStatement]()
     for brought in tables:
         if migrations := brought.migrations(dialect):
-            await store.tables.migrate(brought.package, migrations)
+            await opened.migrate(brought.package, migrations)
         named = brought.named(dialect)
         if twice := sorted(found.keys() & named.keys()):
             raise CallerError(f"{brought.package} has a statement {twice[0]}, and another package has one too")
@@ -299,6 +324,14 @@ def _need_postgres() -> None:
         raise MissingExtra(
             "a PostgreSQL store needs psycopg, which is not installed",
             f"{sys.executable} -m pip install 'headrace[{StoreKind.POSTGRES}]'",
+        )
+
+
+def _need_mysql() -> None:
+    if importlib.util.find_spec("pymysql") is None:
+        raise MissingExtra(
+            "tables in MySQL need PyMySQL, which is not installed",
+            f"{sys.executable} -m pip install 'headrace[{_MYSQL}]'",
         )
 
 

@@ -3,7 +3,9 @@
     shop = headrace.tables.Statements("shop")
     async with headrace.connect(url, tables=shop) as engine, engine.transaction() as tx: ...
 
-On Cassandra `CassandraTables` has the statements of a package and the leases of a keyspace, which `apply_schema` makes.
+`open_tables(url, shop)` opens them alone, in a store or in a MySQL or MariaDB database, which is none; `Columns` are
+rows by the thousand for one statement. On Cassandra `CassandraTables` has the statements of a package and the leases of
+a keyspace, which `apply_schema` makes.
 `RequestKeys` keeps requests with an Idempotency-Key there. For code that blocks, and for databases that are no stores,
 `PostgresBlockingTables` and `SqliteBlockingTables` run the same statements on one connection of their own. Names are
 loaded when they are first used.
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
     from headrace.adapters.postgres.blocking_tables import PostgresBlockingTables as PostgresBlockingTables
     from headrace.adapters.sqlite.blocking_tables import SqliteBlockingTables as SqliteBlockingTables
     from headrace.core.sqlite_values import time_text as time_text
+    from headrace.core.table_columns import Coded as Coded
+    from headrace.core.table_columns import Columns as Columns
     from headrace.core.table_statements import Row as Row
+    from headrace.runtime.open_tables import OpenTables as OpenTables
     from headrace.runtime.unit_of_work import Opened as Opened
     from headrace.runtime.unit_of_work import Ran as Ran
     from headrace.runtime.unit_of_work import UnitOfWork as UnitOfWork
@@ -32,12 +37,16 @@ if TYPE_CHECKING:
     from headrace.tables.request_keys import RequestKeys as RequestKeys
     from headrace.tables.statements import Statements as Statements
     from headrace.tables.statements import driver_text as driver_text
+    from headrace.wiring import open_tables as open_tables
 
 _NAMES = {
     "headrace.tables.statements": ("Statements", "driver_text"),
     "headrace.runtime.unit_of_work": ("UnitOfWork", "Ran", "Opened"),
     "headrace.core.table_statements": ("Row",),
     "headrace.core.sqlite_values": ("time_text",),
+    "headrace.core.table_columns": ("Coded", "Columns"),
+    "headrace.runtime.open_tables": ("OpenTables",),
+    "headrace.wiring": ("open_tables",),
     "headrace.adapters.cassandra.options": ("CassandraOptions",),
     "headrace.adapters.cassandra.schema": ("KeyspacePart", "Replication", "Strategy", "apply_schema"),
     "headrace.adapters.cassandra.tables": ("CassandraTables",),

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB: tables of an application. No store: the account lives elsewhere."""

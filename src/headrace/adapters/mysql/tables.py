@@ -1,0 +1,154 @@
+"""An application's tables in a MySQL or MariaDB database, which is no store.
+
+A unit is one transaction of one connection: its mark, its steps in order, COMMIT. A deadlock runs all of it again. A
+lock that was not had in time undoes a statement only, so what was done before is rolled back here. If the answer to the
+COMMIT is lost, the same unit again meets its mark or waits for the transaction that holds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import pymysql
+from pymysql.constants import ER
+
+from headrace.adapters.mysql.lanes import MysqlLanes
+from headrace.adapters.mysql.migrations import migrate_alone
+from headrace.adapters.mysql.options import MysqlOptions
+from headrace.adapters.mysql.runs import one, run
+from headrace.adapters.mysql.statements import check_statement, own_statements
+from headrace.adapters.mysql.wire import MysqlConnection
+from headrace.core.claims import Refused
+from headrace.core.errors import CallerError
+from headrace.core.table_statements import Row, Step, TableMigration, TableStatement, insist_on, refused
+from headrace.core.units import StepDone, Unit, UnitDone
+from headrace.ports.tables import TableFeatures
+
+# A unit is sent again for a minute or two; a day is for those who were frozen.
+MARKS_KEPT_S = 86_400
+# Marks that are let go at a time, each thousandth unit: a transaction of milliseconds.
+MARKS_PIECE, UNITS_BETWEEN = 2_000, 1_000
+
+
+class MysqlTables:
+    """`ports.tables.Tables` in one database. Its connections are made when they are first needed."""
+
+    dialect = "mysql"
+    features = TableFeatures(account=False, returning=False, transactional_ddl=False)
+
+    def __init__(self, options: MysqlOptions) -> None:
+        self._options = options
+        self._opened: MysqlLanes | None = None
+        self._checked: set[str] = set()
+        self._units = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str) -> AsyncIterator[MysqlTables]:
+        """For as long as the block runs; nothing is asked of the server before it is needed."""
+        tables = cls(MysqlOptions.of(url))
+        try:
+            yield tables
+        finally:
+            await asyncio.to_thread(tables.close)
+
+    @property
+    def _lanes(self) -> MysqlLanes:
+        if self._opened is None:
+            self._opened = MysqlLanes(self._options)
+        return self._opened
+
+    async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:
+        self._check(statement)
+        return await self._lanes.read(lambda connection: one(connection, statement, values)[1])
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        if unit.submissions or unit.events:
+            raise CallerError(
+                "jobs and events need a store, and mysql is none", "tables only; open the store beside it"
+            )
+        for step in unit.steps:
+            self._check(step.statement)
+        if unit.reads:
+            return await self._lanes.read(lambda connection: _applied(connection, unit))
+        done = await self._lanes.write(lambda connection: apply(connection, unit))
+        if not unit.repeatable:
+            await self._forget_some()
+        return done
+
+    async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await asyncio.to_thread(migrate_alone, self._options, owner, migrations)
+
+    def close(self) -> None:
+        """Give the connections back. Idempotent."""
+        if self._opened is not None:
+            self._opened.close()
+
+    async def _forget_some(self) -> None:
+        self._units += 1
+        if self._units % UNITS_BETWEEN == 0:
+            await self._lanes.write(forget_marks)
+
+    def _check(self, statement: TableStatement) -> None:
+        if statement.text not in self._checked:
+            try:
+                check_statement(statement.text)
+            except Refused as error:
+                raise refused(statement.name, str(error)) from None
+            self._checked.add(statement.text)
+
+
+def apply(connection: MysqlConnection, unit: Unit) -> UnitDone:
+    """All of it in one transaction. None for the steps of a unit that was applied before."""
+    with transaction(connection):
+        if not unit.repeatable and not _marked(connection, unit.unit_id):
+            return UnitDone(None, ())
+        return _applied(connection, unit)
+
+
+@contextlib.contextmanager
+def transaction(connection: MysqlConnection) -> Iterator[None]:
+    """Committed at its end, or rolled back. From the COMMIT on nobody knows until it is answered."""
+    connection.committing = False
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(pymysql.MySQLError):
+            if connection.open:
+                connection.rollback()
+        raise
+    connection.committing = True
+    connection.commit()
+    connection.committing = False
+
+
+def forget_marks(connection: MysqlConnection) -> None:
+    """Let marks go that nobody asks for any more."""
+    with connection.cursor() as cursor:
+        cursor.execute(own_statements()["units_forget"], (MARKS_KEPT_S, MARKS_PIECE))
+
+
+def _marked(connection: MysqlConnection, unit_id: str) -> bool:
+    """False if there is such a mark. One of a transaction that is not over yet is waited for."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(own_statements()["unit_insert"], (unit_id,))
+    except pymysql.IntegrityError as error:
+        if error.args[0] != ER.DUP_ENTRY:
+            raise
+        return False
+    return True
+
+
+def _applied(connection: MysqlConnection, unit: Unit) -> UnitDone:
+    return UnitDone(tuple(_step(connection, step) for step in unit.steps), ())
+
+
+def _step(connection: MysqlConnection, step: Step) -> StepDone:
+    done = run(connection, step)
+    insist_on(step, done.count)
+    return done
