@@ -59,8 +59,9 @@ _UNKNOWN_USER = {1045, 1698}
 _UNKNOWN_DATABASE = {1044, 1049}
 
 
-def connect(options: MysqlOptions) -> MysqlConnection:
-    """A connection in autocommit with the session that statements expect."""
+def connect(options: MysqlOptions, flags: int = CLIENT.FOUND_ROWS) -> MysqlConnection:
+    """A connection in autocommit with the session that statements expect. By FOUND_ROWS an UPDATE to equal values has
+    found its row; without, it counts as none."""
     connection = MysqlConnection(
         wants_bulk=options.bulk,
         host=options.host,
@@ -69,8 +70,7 @@ def connect(options: MysqlOptions) -> MysqlConnection:
         password=options.password.encode(),
         database=options.database,
         charset="utf8mb4",
-        # An UPDATE to equal values has found its row; without this it counts as none.
-        client_flag=CLIENT.FOUND_ROWS,
+        client_flag=flags,
         autocommit=True,
         local_infile=False,
         conv=_conversions(),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.constants import ER
 
-from headrace.adapters.mysql.lanes import MysqlOwner
+from headrace.adapters.mysql.driver import MysqlOwner
 from headrace.adapters.mysql.options import MysqlOptions
 from headrace.adapters.mysql.statements import belongs_to_us, commands_of, is_definition, own_statements
 from headrace.adapters.mysql.wire import MysqlConnection

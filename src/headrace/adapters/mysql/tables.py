@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 import pymysql
 from pymysql.constants import ER
 
-from headrace.adapters.mysql.lanes import MysqlLanes
+from headrace.adapters.connection_lanes import ConnectionLanes
+from headrace.adapters.mysql.driver import MysqlDriver
 from headrace.adapters.mysql.migrations import migrate_alone
 from headrace.adapters.mysql.options import MysqlOptions
 from headrace.adapters.mysql.runs import one, run
@@ -38,10 +39,11 @@ class MysqlTables:
 
     dialect = "mysql"
     features = TableFeatures(account=False, returning=False, transactional_ddl=False)
+    driver: type[MysqlDriver] = MysqlDriver
 
     def __init__(self, options: MysqlOptions) -> None:
         self._options = options
-        self._opened: MysqlLanes | None = None
+        self._opened: ConnectionLanes[MysqlConnection] | None = None
         self._checked: set[str] = set()
         self._units = 0
 
@@ -56,9 +58,9 @@ class MysqlTables:
             await asyncio.to_thread(tables.close)
 
     @property
-    def _lanes(self) -> MysqlLanes:
+    def _lanes(self) -> ConnectionLanes[MysqlConnection]:
         if self._opened is None:
-            self._opened = MysqlLanes(self._options)
+            self._opened = ConnectionLanes(self.driver(self._options), "mysql", self._options.lanes)
         return self._opened
 
     async def read(self, statement: TableStatement, values: Mapping[str, object]) -> list[Row]:

@@ -1,10 +1,10 @@
-"""Lanes to MySQL: threads that own connections of PyMySQL."""
+"""What lanes have to know of PyMySQL, and one connection apart from them."""
 
 from __future__ import annotations
 
 import pymysql
 
-from headrace.adapters.connection_lanes import ConnectionLanes, ConnectionOwner
+from headrace.adapters.connection_lanes import ConnectionOwner
 from headrace.adapters.mysql.connections import close, connect, is_again, is_broken, translate
 from headrace.adapters.mysql.options import MysqlOptions
 from headrace.adapters.mysql.wire import MysqlConnection
@@ -37,13 +37,6 @@ class MysqlDriver:
     def translate(self, connection: MysqlConnection, error: Exception, write: bool) -> HeadraceError:
         # Whether a lost answer leaves anything unknown is known to the connection: only a COMMIT does.
         return translate(self._options, connection, error)
-
-
-class MysqlLanes(ConnectionLanes[MysqlConnection]):
-    """A few connections to one database that share one queue."""
-
-    def __init__(self, options: MysqlOptions) -> None:
-        super().__init__(MysqlDriver(options), "mysql", options.lanes)
 
 
 class MysqlOwner(ConnectionOwner[MysqlConnection]):
