@@ -59,3 +59,11 @@ def test_smap_is_measured_beside_the_plain_way_and_the_floors_of_its_servers(tmp
     ]
     assert all(line["n"] == 200 for line in found)
     assert all(float(str(value)) > 0 for line in found for name, value in line.items() if name.endswith("per_s"))
+
+
+def test_rows_in_bulk_are_measured_beside_the_usual_way(tmp_path: Path) -> None:
+    found = lines(tmp_path, "mysql_bulk.py", "--n", "2000")
+    ways = ["executemany", "text", "bulk", "bulk_10k"]
+    assert [(line["shape"], line["who"]) for line in found] == [(s, way) for s in ("full", "fixed") for way in ways]
+    assert all((line["n"], line["commits"]) == (2_000, 1 if line["who"] == "bulk_10k" else 2) for line in found)
+    assert {"client_cpu_s", "server_cpu_s", "rows_per_cpu_s", "times_executemany"} <= set(found[0])

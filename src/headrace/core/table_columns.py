@@ -78,3 +78,8 @@ def plain(column: ValueColumn) -> Sequence[object]:
         return [column.values[code] for code in plain(column.codes)]  # type: ignore[call-overload]
     listed = getattr(column, "tolist", None)
     return listed() if listed is not None else column  # type: ignore[return-value]
+
+
+def column_of(values: Sequence[Mapping[str, object]], name: str) -> ValueColumn:
+    """The values of one name, of whatever kind the rows are."""
+    return values.by_name[name] if isinstance(values, Columns) else [each[name] for each in values]

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from pymysql.constants import FIELD_TYPE
 
 from headrace.adapters.mysql.values import INT64, checked_number, json_text, utc
 from headrace.core.errors import CallerError, TooLarge
-from headrace.core.table_columns import Coded, Columns, ValueColumn, plain
+from headrace.core.table_columns import Coded, ValueColumn, column_of, plain
 
 VALUE, NULL = b"\0", b"\1"
 _UNSIGNED = 128
@@ -64,7 +63,7 @@ class BulkMessage:
 
 def messages(values: Sequence[Mapping[str, object]], names: Sequence[str], bytes_max: int) -> Iterator[BulkMessage]:
     """All rows in order, in as few messages as the server's limit allows."""
-    encoded = [_encoded(name, column) for name, column in _columns(values, names)]
+    encoded = [_encoded(name, column_of(values, name)) for name in names]
     types = b"".join(column.type for column in encoded)
     rows = _joined(encoded)
     if len(types) + len(rows) <= bytes_max:
@@ -79,9 +78,7 @@ def messages(values: Sequence[Mapping[str, object]], names: Sequence[str], bytes
 
 def has_one_type_each(values: Sequence[Mapping[str, object]], names: Sequence[str]) -> bool:
     """Whether rows can go in bulk: there every value of a name has one type."""
-    if isinstance(values, Columns):
-        return all(hasattr(values.by_name[name], "dtype") or _kinds(values.by_name[name]) for name in names)
-    return all(_kinds([each[name] for each in values]) for name in names)
+    return all(hasattr(column, "dtype") or _kinds(column) for column in (column_of(values, name) for name in names))
 
 
 def _kinds(column: ValueColumn) -> bool:
@@ -89,11 +86,6 @@ def _kinds(column: ValueColumn) -> bool:
     kinds = {_KINDS.get(type(each)) for each in elements if each is not None}
     # Above that a number is one without a sign, which is another type.
     return len(kinds) <= 1 and not (kinds == {_WHOLE} and any(each > INT64[-1] for each in elements if each))  # type: ignore[operator]
-
-
-def _columns(values: Sequence[Mapping[str, object]], names: Sequence[str]) -> Iterator[tuple[str, ValueColumn]]:
-    for name in names:
-        yield name, values.by_name[name] if isinstance(values, Columns) else [each[name] for each in values]
 
 
 def _joined(columns: Sequence[EncodedColumn]) -> bytes:
@@ -132,10 +124,11 @@ def _forms(array: Any) -> tuple[tuple[str, Any], tuple[str, Any]]:
 
 def _encoded(name: str, column: ValueColumn) -> EncodedColumn:
     if isinstance(column, Coded):
-        few = _cells(name, column.values)
-        codes = plain(column.codes)
-        cells = (few.cells[codes[0]],) if len(codes) == 1 else itemgetter(*codes)(few.cells)  # type: ignore[call-overload]
-        return EncodedColumn(few.type, cells=cells)
+        codes: Sequence[Any] = plain(column.codes)
+        used = sorted(set(codes))
+        few = _cells(name, [column.values[code] for code in used])
+        by_code = dict(zip(used, few.cells, strict=True))
+        return EncodedColumn(few.type, cells=list(map(by_code.__getitem__, codes)))
     form = getattr(getattr(column, "dtype", None), "str", "")[1:]
     unsigned = form.startswith("u")
     if (code := _ARRAYS.get(form.replace("u", "i"))) is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,17 +121,22 @@ def _is_verified(options: MysqlOptions) -> bool:
 
 
 def _tls(options: MysqlOptions) -> dict[str, Any]:
+    """Everything but `preferred` is a context of our own: the driver takes a wish without files for a preference."""
     if options.tls is Tls.DISABLED:
         return {"ssl_disabled": True}
-    if options.tls is Tls.PREFERRED and not (options.tls_ca or options.tls_cert):
+    if options.tls is Tls.PREFERRED and not options.tls_cert:
         return {}
-    return {
-        "ssl_ca": options.tls_ca or None,
-        "ssl_cert": options.tls_cert or None,
-        "ssl_key": options.tls_key or None,
-        "ssl_verify_cert": _is_verified(options),
-        "ssl_verify_identity": options.tls is Tls.VERIFY_IDENTITY,
-    }
+    try:
+        context = ssl.create_default_context(cafile=options.tls_ca or None)
+        context.check_hostname = options.tls is Tls.VERIFY_IDENTITY
+        context.verify_mode = ssl.CERT_REQUIRED if _is_verified(options) else ssl.CERT_NONE
+        if options.tls_cert:
+            context.load_cert_chain(options.tls_cert, options.tls_key or None)
+    except OSError as error:
+        raise OperatorError(
+            f"the TLS files of {options.where} cannot be used: {error}", "tls_ca, tls_cert, tls_key"
+        ) from None
+    return {"ssl": context}
 
 
 def _conversions() -> dict[Any, Any]:

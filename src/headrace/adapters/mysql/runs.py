@@ -7,13 +7,15 @@ run one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from headrace.adapters.mysql.bulk_rows import has_one_type_each, messages
 from headrace.adapters.mysql.statements import RowGroup, Spelled, spelled
 from headrace.adapters.mysql.values import literal, python_rows
 from headrace.adapters.mysql.wire import BULK_HEAD_BYTES, MysqlConnection
 from headrace.core.errors import CallerError, TooLarge
-from headrace.core.table_columns import Columns
+from headrace.core.table_columns import Coded, Columns, column_of, plain
 from headrace.core.table_statements import Row, Step, TableStatement
 from headrace.core.units import StepDone
 
@@ -62,8 +64,11 @@ def _as_text(connection: MysqlConnection, parts: Spelled, group: RowGroup, step:
     head, tail = group.head.encode(), group.tail.encode()
     limit = min(connection.max_allowed_packet, MESSAGE_BYTES_MAX) - len(head) - len(tail) - 1
     count, size, rows = 0, 0, list[bytes]()
-    for values in _rows(step.values, parts.names):
-        row = _filled(step.statement.name, group.pieces, values)
+    form = "%s".join(piece.replace("%", "%%") for piece in group.pieces)
+    texts = [_literals(step, name) for name in parts.names]
+    with _callers_fault(step.statement.name):
+        encoded = [row.encode() for row in map(form.__mod__, zip(*texts, strict=True))]
+    for row in encoded:
         _check_size(connection, len(row) + len(head) + len(tail))
         if rows and size + len(row) > limit:
             count += _send(connection, head, rows, tail)
@@ -78,16 +83,28 @@ def _send(connection: MysqlConnection, head: bytes, rows: Sequence[bytes], tail:
         return int(cursor.execute(b"".join((head, b",".join(rows), tail))))
 
 
-def _rows(values: Sequence[Mapping[str, object]], names: Sequence[str]) -> Iterator[Sequence[object]]:
-    if isinstance(values, Columns):
-        return values.rows(names)
-    return ([each[name] for name in names] for each in values)
+def _literals(step: Step, name: str) -> Sequence[str]:
+    """A column as text; of few different values, each is written once."""
+    column = column_of(step.values, name)
+    with _callers_fault(step.statement.name):
+        if not isinstance(column, Coded):
+            return list(map(literal, plain(column)))
+        codes: Sequence[Any] = plain(column.codes)
+        by_code = {code: literal(column.values[code]) for code in set(codes)}
+        return list(map(by_code.__getitem__, codes))
 
 
 def _filled(name: str, pieces: Sequence[str], values: Sequence[object]) -> bytes:
-    try:
+    with _callers_fault(name):
         written = [piece for pair in zip(pieces, map(literal, values), strict=False) for piece in pair]
         return "".join((*written, pieces[-1])).encode()
+
+
+@contextmanager
+def _callers_fault(name: str) -> Iterator[None]:
+    """Values that are none for a statement."""
+    try:
+        yield
     except (TypeError, ValueError, OverflowError) as error:
         raise CallerError(f"{name}: {error}") from error
 

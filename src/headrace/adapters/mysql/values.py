@@ -55,29 +55,45 @@ def checked_number(value: int | float) -> int | float:
 
 def literal(value: object) -> str:
     """A value as text of a statement."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "1" if value else "0"
-        case int():
-            return str(checked_number(value))
-        case float():
-            return repr(checked_number(value))
-        case str():
-            value.encode()
-            return "'" + value.replace("'", "''") + "'"
-        case bytes() | bytearray() | memoryview():
-            return f"x'{bytes(value).hex()}'"
-        case datetime():
-            return f"'{moment_text(value)}'"
-        case date():
-            return f"'{value.isoformat()}'"
-        case Decimal():
-            return str(value) if value.is_finite() else literal(float(value))
-        case list() | dict() | tuple():
-            return literal(json_text(value))
-    raise TypeError(f"{type(value).__name__} is no value")
+    write = _LITERALS.get(type(value))
+    if write is None:
+        raise TypeError(f"{type(value).__name__} is no value")
+    return write(value)
+
+
+def _text(value: str) -> str:
+    # What is no text at all is found when the statement is encoded.
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _number(value: int | float) -> str:
+    return repr(checked_number(value))
+
+
+def _bytes(value: bytes | bytearray | memoryview) -> str:
+    return f"x'{bytes(value).hex()}'"
+
+
+def _decimal(value: Decimal) -> str:
+    return str(value) if value.is_finite() else _number(float(value))
+
+
+_LITERALS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda value: "NULL",
+    bool: lambda value: "1" if value else "0",
+    int: _number,
+    float: _number,
+    str: _text,
+    bytes: _bytes,
+    bytearray: _bytes,
+    memoryview: _bytes,
+    datetime: lambda value: f"'{moment_text(value)}'",
+    date: lambda value: f"'{value.isoformat()}'",
+    Decimal: _decimal,
+    list: lambda value: _text(json_text(value)),
+    dict: lambda value: _text(json_text(value)),
+    tuple: lambda value: _text(json_text(value)),
+}
 
 
 def python_rows(description: Sequence[Sequence[Any]], rows: Sequence[Row]) -> list[Row]:
