@@ -26,6 +26,7 @@ WITH_SERVERS = (
     "docs/postgres.md",
     "docs/leases.md",
     "docs/pm.md",
+    "docs/mysql.md",
     "docs/rabbitmq.md",
     "docs/rig.md",
     "docs/scheduler.md",
