@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import CallerError, HeadraceError
+from headrace.errors import CallerError
 from headrace_scheduler.bench.bench_place import bench_place
 from headrace_scheduler.bench.bench_plan import BenchPlan, Finding
 from headrace_scheduler.bench.bench_report import INCOMPLETE, page, write_report
@@ -135,20 +134,6 @@ def test_the_lock_statements_alone_leave_no_job_and_no_lock(cassandra_environmen
         waiting = {f"job:{row.job_id}" for row in session.execute("SELECT job_id FROM jobs_pending_by_bucket")}
     assert len(tokens) == 21
     assert tokens.isdisjoint(held | waiting)
-
-
-def test_a_report_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
-    """As if it had been interrupted in the middle: half of a report would be none."""
-    few = findings(100.0, 500.0, 400.0)
-    write_report(few, tmp_path, complete=False)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
-    try:
-        with pytest.raises(HeadraceError):
-            write_report(1_000 * few, tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == {"complete": False, "findings": few}
 
 
 def findings(specification: float, raw: float, headrace: float) -> list[Finding]:
