@@ -22,6 +22,15 @@ UP_S_MAX = 180.0
 
 
 @pytest.fixture
+def first() -> Iterator[int]:
+    """The first of four ports side by side."""
+    found = ports.reserve_port(side_by_side=4)
+    yield found
+    for port in range(found, found + 4):
+        ports.give_back(port)
+
+
+@pytest.fixture
 def place(tmp_path: Path) -> Iterator[Town]:
     environment = {"PATH": os.environ["PATH"], "SMAP_ANALYSTS": "0", "SMAP_SIMULATED": "1"}
     with town(environment, tmp_path) as made:
@@ -41,8 +50,7 @@ def said_by(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("number", [0, 3])
-def test_up_ends_with_words_if_a_port_is_taken(number: int, place: Town, tmp_path: Path) -> None:
-    first = ports.reserve_port(side_by_side=4)
+def test_up_ends_with_words_if_a_port_is_taken(number: int, first: int, place: Town, tmp_path: Path) -> None:
     with closing(listening(first + number)):
         up = up_from(place, first)
         assert up.process.wait(UP_S_MAX) == 1
@@ -53,8 +61,7 @@ def test_up_ends_with_words_if_a_port_is_taken(number: int, place: Town, tmp_pat
         assert "another one starts" not in said
 
 
-def test_a_project_links_to_its_report_in_the_other_service(place: Town, tmp_path: Path) -> None:
-    first = ports.reserve_port(side_by_side=4)
+def test_a_project_links_to_its_report_in_the_other_service(first: int, place: Town, tmp_path: Path) -> None:
     up = up_from(place, first)
     up.line_with("is ready at", 4).result(UP_S_MAX)
     order = {"keywords": ["VF3"], "id": "mine"}
@@ -66,8 +73,7 @@ def test_a_project_links_to_its_report_in_the_other_service(place: Town, tmp_pat
     assert up.stop() == 0
 
 
-def test_a_port_that_is_taken_after_a_death_is_waited_for(place: Town, tmp_path: Path) -> None:
-    first = ports.reserve_port(side_by_side=4)
+def test_a_port_that_is_taken_after_a_death_is_waited_for(first: int, place: Town, tmp_path: Path) -> None:
     up = up_from(place, first)
     up.line_with("is ready at", 4).result(UP_S_MAX)
     (killed,) = up.below("smap", "analytics")
