@@ -2,7 +2,7 @@
 
 The same as `headrace scheduler bench`, with a JSON line for each finding: locks under low, medium and high contention,
 jobs beside the specification's own algorithm (`specification`) and the raw limit (`raw`), several workers, an idle one,
-and the poll after many jobs have run. The report goes to `--output`.
+the poll after many jobs have run, and a job behind locked ones. The report goes to `--output`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=plan.workers, help="processes beside one")
     parser.add_argument("--rounds", type=int, default=plan.rounds, help="of each comparison; the best counts")
     parser.add_argument("--finished", type=int, default=plan.finished, help="jobs that have run before a poll")
+    parser.add_argument("--locked", type=int, default=plan.locked, help="locked jobs before one that is not")
     parser.add_argument("--idle", type=float, default=plan.idle_s, help="seconds to watch an idle worker")
     parser.add_argument("--output", type=Path, default=Path("bench-report"))
     given = parser.parse_args()
@@ -44,6 +45,7 @@ def main() -> None:
         workers=given.workers,
         rounds=given.rounds,
         finished=given.finished,
+        locked=given.locked,
         idle_s=given.idle,
     )
     plan = plan_of(given.parts, given.threads, given.ttl_ms, sizes)

@@ -98,11 +98,14 @@ def test_a_report_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -
 
 
 def test_the_command_measures_the_poll(cassandra_environment: dict[str, str], tmp_path: Path) -> None:
-    chosen = ("--parts", "idle,finished", "--idle", "0.5", "--finished", "100", "-o", str(tmp_path / "found"))
+    sizes = ("--idle", "0.5", "--finished", "100", "--locked", "100")
+    chosen = ("--parts", "idle,finished,locked", *sizes, "-o", str(tmp_path / "found"))
     document = json.loads(
         ran(cassandra_environment, tmp_path, "-m", "headrace", "--json", "scheduler", "bench", *chosen)
     )
-    assert [each["part"] for each in document["findings"]] == ["idle", "finished", "goals", "goals"]
+    assert [each["part"] for each in document["findings"]] == ["idle", "finished", "locked", *["goals"] * 3]
+    # Not one refusal for each.
+    assert int(str(document["findings"][2]["refused"])) < 100
     assert all(Path(file).is_file() for file in document["files"])
     whole = json.loads((tmp_path / "found" / "bench.json").read_text("utf-8"))
     assert whole == {"complete": True, "findings": document["findings"]}

@@ -17,7 +17,16 @@ from headrace_scheduler.jobs.values import JobStatus, Pending, resource_of
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.tables.job_tables import Write
 from headrace_scheduler.tables.pending_rows import LOW_WATER, MARKS_EVERY, PendingRows
-from headrace_scheduler.tables.refused_jobs import JOBS_MAX, REST_MAX, REST_MIN, STUCK_AFTER, RefusedJobs
+from headrace_scheduler.tables.refused_jobs import (
+    JOBS_MAX,
+    LEARN_AFTER,
+    LEARN_EVERY,
+    LEARN_REST,
+    REST_MAX,
+    REST_MIN,
+    STUCK_AFTER,
+    RefusedJobs,
+)
 from headrace_scheduler.tenants.fair_poll import FairPoll
 from headrace_scheduler.tenants.places import BoundedSource, TenantPlaces
 from headrace_scheduler.tenants.tenant_limits import TenantRules
@@ -61,6 +70,53 @@ async def test_a_job_runs_behind_hundreds_that_others_have_locked(world: World) 
     await locked_rows(world, BUCKET, LOCKED)
     behind = await world.insert_foreign(BUCKET, world.clock())
     await completes(world, SourceWorker(world.source, nothing, SourceOptions(hold_s=5.0)), behind)
+
+
+async def test_many_locked_rows_are_learned_at_once(world: World) -> None:
+    """A refusal is a conditional write: for thousands they would take tens of seconds."""
+    await locked_rows(world, BUCKET, LOCKED)
+    behind, refusals = await world.insert_foreign(BUCKET, world.clock()), 0
+    while True:
+        for candidate in (await world.source.poll(8)).candidates:
+            if candidate.key == str(behind):
+                assert await world.source.hold(candidate, "one", 5.0) is not None
+                return
+            assert await world.source.hold(candidate, "one", 5.0) is None
+            refusals += 1
+        # Whoever is refused each lock meets all two hundred first.
+        assert refusals <= LEARN_AFTER + 8
+
+
+async def test_locks_are_not_read_for_a_few_refusals_nor_all_the_time(embedded: World) -> None:
+    clock = embedded.clock
+    refused, jobs = RefusedJobs(clock), [uuid4() for _ in range(LEARN_AFTER)]
+    for job_id in jobs[1:]:
+        refused.note(job_id, AN_HOUR_S)
+    assert not refused.should_learn()
+    refused.note(jobs[0], AN_HOUR_S)
+    assert refused.should_learn()
+    # It is being read, or could not be.
+    assert not refused.should_learn()
+    clock.move(seconds=LEARN_REST.total_seconds() + 1)
+    assert refused.should_learn()
+    refused.learn([(job_id, AN_HOUR_S) for job_id in jobs])
+    for job_id in jobs:
+        refused.note(job_id, AN_HOUR_S)
+    assert not refused.should_learn()
+    clock.move(seconds=LEARN_EVERY.total_seconds())
+    assert refused.should_learn()
+
+
+async def test_what_is_learned_leaves_out_what_is_free(embedded: World) -> None:
+    world = embedded
+    rows = await locked_rows(world, BUCKET, LEARN_AFTER + 2)
+    for row in rows[:LEARN_AFTER]:
+        assert await world.source.hold(ItemCandidate(str(row.job_id), row), "one", 5.0) is None
+    lease = await world.parts.leases.look(resource_of(rows[-1].job_id))
+    assert lease is not None
+    assert await world.parts.leases.release(lease.name, lease.fence)
+    # The last but one is locked and was never tried.
+    assert [each.key for each in (await world.source.poll(8)).candidates] == [str(rows[-1].job_id)]
 
 
 async def test_a_tenant_with_one_place_is_not_kept_waiting_by_what_others_have_locked(embedded: World) -> None:

@@ -34,7 +34,12 @@ from headrace_scheduler.bench.bench_plan import GOALS, JOBS, LOCKS, PARTS, WORKE
 TITLE = "Scheduler: benchmarks"
 INCOMPLETE = "Incomplete: not all of it was measured."
 _TITLES = {LOCKS: "Locks", JOBS: "Jobs end to end", WORKERS: "Several workers"}
-_TITLES |= {"idle": "An idle worker", "finished": "The poll after many jobs", GOALS: "Goals"}
+_TITLES |= {
+    "idle": "An idle worker",
+    "finished": "The poll after many jobs",
+    "locked": "A job behind locked ones",
+    GOALS: "Goals",
+}
 
 
 def write_report(findings: Sequence[Finding], folder: Path, complete: bool = True) -> list[Path]:

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from headrace_scheduler.jobs.buckets import bucket_of
 from headrace_scheduler.jobs.schedule_words import whole_ms
+from headrace_scheduler.jobs.values import resource_of
 
 if TYPE_CHECKING:
     from headrace.tables import CassandraOptions
@@ -27,6 +28,12 @@ FILL = (
     f"INSERT INTO jobs_pending_by_bucket ({_KEY}, payload) VALUES (?, ?, ?, '{{}}')",
 )
 FINISHED = f"DELETE FROM jobs_pending_by_bucket WHERE {_KEY.replace(',', ' = ? AND')} = ?"
+RELEASED = "DELETE FROM locks WHERE resource_id = ?"
+LOCK = (
+    "INSERT INTO locks (resource_id, holder, fencing_token, expire_at, epoch) VALUES (?, 'another', 1, ?, 1) "
+    "IF NOT EXISTS"
+)
+DRAWN = "INSERT INTO lock_seq (resource, last_seq) VALUES (?, 1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +95,21 @@ def fill(session: Any, jobs: Sequence[WaitingJob]) -> None:
     together(session, [(enqueue, job.key) for job in jobs])
 
 
+def lock(session: Any, jobs: Sequence[WaitingJob], until: datetime) -> None:
+    """Lock these jobs for another holder, as a program that knows the contract does."""
+    acquire = session.prepare(LOCK)
+    together(session, [(acquire, (resource_of(job.job_id), until)) for job in jobs])
+
+
 def leave_tombstones(session: Any, count: int, buckets: int, since: timedelta) -> None:
-    """What so many finished jobs leave in the queue, spread over the last while."""
-    now, deletion = datetime.now(UTC), session.prepare(FINISHED)
+    """What so many finished jobs leave in the queue, spread over the last while, and in the tables of locks."""
+    now = datetime.now(UTC)
+    deletion, release, draw = (session.prepare(text) for text in (FINISHED, RELEASED, DRAWN))
     step = since / count
     keys = [(number % buckets, whole_ms(now - since + step * number), UUID(int=number)) for number in range(count)]
     together(session, [(deletion, key) for key in keys])
+    for statement in (release, draw):
+        together(session, [(statement, (resource_of(key[2]),)) for key in keys])
 
 
 def together(session: Any, statements: list[tuple[Any, tuple[object, ...]]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ WARM_S = 2.0
 """What a worker does once, when it has started, is no part of its idling."""
 POLLS = 30
 ROOM = 32
+LOCK, LOCK_S = "bench:finished", 30.0
 HOUR = timedelta(hours=1)
 """Tombstones are gone after an hour, so no more than the jobs of one are there."""
 
@@ -49,27 +51,39 @@ async def _idle(place: BenchPlace, plan: BenchPlan) -> Finding:
 
 
 def finished_finding(place: BenchPlace, plan: BenchPlan) -> Finding:
-    """A poll of empty buckets before and after so many jobs of the last hour have finished."""
-    before = asyncio.run(_poll_ms(place, plan))
+    """A poll of empty buckets, and a lock that is taken and let go, before and after so many jobs of the last hour have
+    finished."""
+    before = asyncio.run(_medians_ms(place, plan))
     with plain_session(place.direct) as session:
         leave_tombstones(session, plan.finished, plan.buckets, HOUR)
-    after = asyncio.run(_poll_ms(place, plan))
+    after = asyncio.run(_medians_ms(place, plan))
     return {
         "part": FINISHED,
         "jobs": plan.finished,
-        "poll_ms_before": round(before, 2),
-        "poll_ms_after": round(after, 2),
-        "times": round(after / before, 2),
+        "poll_ms_before": round(before[0], 2),
+        "poll_ms_after": round(after[0], 2),
+        "times": round(after[0] / before[0], 2),
+        "lock_ms_before": round(before[1], 2),
+        "lock_ms_after": round(after[1], 2),
     }
 
 
-async def _poll_ms(place: BenchPlace, plan: BenchPlan) -> float:
-    """The median of several: all buckets, and nothing is found."""
+async def _medians_ms(place: BenchPlace, plan: BenchPlan) -> tuple[float, float]:
+    """Of several polls of all buckets in which nothing is found, and of as many locks."""
     async with CassandraTables.open(place.direct, "headrace_scheduler") as tables:
         source = JobSource(AllTables.on(CassandraJobTables(tables)), JobLocks(tables.leases), plan.buckets)
-        found = []
-        for _ in range(POLLS):
-            began = time.perf_counter()
-            await source.poll(ROOM)
-            found.append(time.perf_counter() - began)
+
+        async def lock() -> None:
+            leased = await tables.leases.acquire(LOCK, LOCK, LOCK_S)
+            await tables.leases.release(LOCK, leased.lease.fence)
+
+        return await _median_ms(lambda: source.poll(ROOM)), await _median_ms(lock)
+
+
+async def _median_ms(act: Callable[[], Awaitable[object]]) -> float:
+    found = []
+    for _ in range(POLLS):
+        began = time.perf_counter()
+        await act()
+        found.append(time.perf_counter() - began)
     return sorted(found)[POLLS // 2] * 1e3

@@ -12,6 +12,7 @@ from headrace_scheduler.bench.bench_plan import (
     IDLE,
     IN_PROGRESS_SMALL,
     JOBS,
+    LOCKED,
     LOCKS,
     WORKERS,
     BenchPlan,
@@ -21,10 +22,12 @@ from headrace_scheduler.bench.bench_report import write_report
 from headrace_scheduler.bench.contender import RAW, RAW_LOCKS, SPECIFICATION
 from headrace_scheduler.bench.job_bench import DELAYED, DIRECT, OURS, JobLoad, contender, ours
 from headrace_scheduler.bench.lock_bench import lock_findings
+from headrace_scheduler.bench.locked_bench import locked_finding
 from headrace_scheduler.bench.poll_bench import finished_finding, idle_finding
 
 Tell = Callable[[Finding], None]
 TIMES_DIRECT, TIMES_DELAYED, RAW_SHARE, TIMES_WORKERS, IDLE_SHARE = 4.0, 8.0, 0.7, 3.5, 0.05
+HIDDEN_S = 5.0
 FINISHED_TIMES = 2.0
 """Not slower, as far as a poll of some milliseconds can be told from another."""
 
@@ -34,6 +37,7 @@ def run_bench(place: BenchPlace, plan: BenchPlan, tell: Tell, folder: Path) -> t
     end: what took minutes is not lost to whoever interrupts it. The answer is all findings and the report's files."""
     findings: list[Finding] = []
     parts = {LOCKS: lock_findings, JOBS: _jobs, WORKERS: _workers, IDLE: _idle, FINISHED: _finished}
+    parts[LOCKED] = _locked
     with place.keyspace() as fresh:
         for part in plan.parts:
             for finding in parts[part](fresh, plan):
@@ -84,6 +88,10 @@ def _finished(place: BenchPlace, plan: BenchPlan) -> Iterator[Finding]:
     yield finished_finding(place, plan)
 
 
+def _locked(place: BenchPlace, plan: BenchPlan) -> Iterator[Finding]:
+    yield locked_finding(place, plan)
+
+
 def goals(findings: Sequence[Finding]) -> Iterator[Finding]:
     """What was asked for, as far as it was measured."""
     rates = {(each["who"], each["line"]): _rate(each) for each in findings if each["part"] == JOBS}
@@ -101,6 +109,9 @@ def goals(findings: Sequence[Finding]) -> Iterator[Finding]:
         if each["part"] == FINISHED:
             times = float(str(each["times"]))
             yield _goal(f"poll after {each['jobs']} jobs, times before", times, FINISHED_TIMES, at_most=True)
+        if each["part"] == LOCKED:
+            hidden = float(str(each["hidden_s"]))
+            yield _goal(f"s behind {each['locked']} locked jobs", hidden, HIDDEN_S, at_most=True)
 
 
 def _goal(goal: str, found: float, wanted: float, at_most: bool = False) -> Finding:

@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 def bench(
     context: typer.Context,
     parts: Annotated[
-        str, typer.Option("--parts", help="Some of locks, jobs, workers, idle, finished, separated by commas.")
-    ] = "locks,jobs,workers,idle,finished",
+        str, typer.Option("--parts", help="Some of locks, jobs, workers, idle, finished, locked, by commas.")
+    ] = "locks,jobs,workers,idle,finished,locked",
     threads: Annotated[str, typer.Option("--threads", help="Lock clients at a time.")] = "4,16",
     ttl_ms: Annotated[str, typer.Option("--ttl-ms", help="How long locks are held.")] = "1000,30000",
     seconds: Annotated[float, typer.Option("--seconds", help="For each mix of locks.", min=0.1)] = 5.0,
@@ -30,6 +30,7 @@ def bench(
     workers: Annotated[int, typer.Option("--workers", help="Worker processes beside one.", min=2)] = 4,
     rounds: Annotated[int, typer.Option("--rounds", help="Of each comparison; the best counts.", min=1)] = 2,
     finished: Annotated[int, typer.Option("--finished", help="Jobs that have run before a poll.", min=1)] = 100_000,
+    locked: Annotated[int, typer.Option("--locked", help="Locked jobs before one that is not.", min=1)] = 5_000,
     idle: Annotated[float, typer.Option("--idle", help="Seconds to watch an idle worker.", min=0.5)] = 20.0,
     output: Annotated[Path, typer.Option("--output", "-o", help="A directory for the report.")] = Path("bench-report"),
 ) -> None:
@@ -52,6 +53,7 @@ def bench(
         workers=workers,
         rounds=rounds,
         finished=finished,
+        locked=locked,
         idle_s=idle,
         delayed_jobs=jobs // 4,
     )

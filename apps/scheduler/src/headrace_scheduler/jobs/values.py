@@ -41,6 +41,14 @@ def resource_of(job_id: UUID) -> str:
     return f"{RESOURCE}{job_id}"
 
 
+def job_of(resource: str) -> UUID | None:
+    """The job whose lock this is; programs may keep locks of their own."""
+    try:
+        return UUID(resource.removeprefix(RESOURCE)) if resource.startswith(RESOURCE) else None
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class JobKey:
     """Where the job's row in `jobs_sharded` is."""

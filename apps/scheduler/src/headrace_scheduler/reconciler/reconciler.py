@@ -22,7 +22,7 @@ import structlog
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.services import NamedLease, Term, leader, rest
-from headrace_scheduler.jobs.values import ENDED, RESOURCE, JobKey
+from headrace_scheduler.jobs.values import ENDED, JobKey, job_of
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.repair import Repairer
 from headrace_scheduler.reconciler.retention import Retention
@@ -179,11 +179,3 @@ class JobReconciler:
         if done:
             log.warning("job.put_back", job=str(key.job_id), status=status, became=done)
         return bool(done)
-
-
-def job_of(resource: str) -> UUID | None:
-    """The job whose lock this is; programs may keep locks of their own."""
-    try:
-        return UUID(resource.removeprefix(RESOURCE)) if resource.startswith(RESOURCE) else None
-    except ValueError:
-        return None

@@ -5,13 +5,17 @@ lock that lasts for an hour; and as many such rows as a page holds would hide ev
 refused a lock notes it, and a row that was due by then is not tried again before a quarter of the time has passed for
 which the job has been refused so far: what comes free is found little later than it could be, and what stays locked
 costs next to nothing. A row that was written since is another matter: whoever had the lock has ended its run.
+
+A refusal costs a conditional write. After a few dozen of them the locks that are held are read as a whole, which costs
+less than those few did, and everything that stands locked is known at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 from headrace_scheduler.jobs.values import Pending
@@ -23,6 +27,10 @@ STUCK_AFTER = timedelta(minutes=1)
 """More than a lock of ours lasts without a renewal."""
 AGAIN_WITHIN = timedelta(minutes=2)
 """What is refused after so long was tried by somebody else meanwhile, and is counted from the beginning."""
+LEARN_AFTER = 32
+"""Refusals by which a process knows that there are many. Workers that meet at a few jobs are refused fewer."""
+LEARN_EVERY, LEARN_REST = timedelta(seconds=2), timedelta(seconds=20)
+"""How often all locks are read at most; and after they could not be."""
 JOBS_MAX = 10_000
 """The one refused longest ago is forgotten, which costs another refusal."""
 
@@ -42,9 +50,28 @@ class RefusedJobs:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._jobs: dict[UUID, Refusal] = {}
+        self._unlearned, self._learn_at = 0, datetime.min.replace(tzinfo=UTC)
 
     def note(self, job_id: UUID, left_s: float) -> None:
         """Its lock was refused, and is held for so long unless it is renewed or released."""
+        self._unlearned += 1
+        self._note(job_id, left_s)
+
+    def should_learn(self) -> bool:
+        """Whether so many were refused that all locks should be read; asked again, it says so again after a while."""
+        now = self._now()
+        if self._unlearned < LEARN_AFTER or now < self._learn_at <= now + LEARN_REST:
+            return False
+        self._learn_at = now + LEARN_REST
+        return True
+
+    def learn(self, held: Iterable[tuple[UUID, float]]) -> None:
+        """These locks are held, each for so long: as if each had been refused."""
+        for job_id, left_s in islice(held, JOBS_MAX):
+            self._note(job_id, left_s)
+        self._unlearned, self._learn_at = 0, self._now() + LEARN_EVERY
+
+    def _note(self, job_id: UUID, left_s: float) -> None:
         now, before = self._now(), self._jobs.pop(job_id, None)
         again = before is not None and timedelta() <= now - before.at < AGAIN_WITHIN
         since = before.since if before is not None and again else now

@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 from uuid import UUID
 
-from headrace.errors import NotFound
+import structlog
+
+from headrace.errors import HeadraceError, NotFound
 from headrace.ports import Lease, Leased, Leases
-from headrace_scheduler.jobs.values import resource_of
-from headrace_scheduler.tables.refused_jobs import RefusedJobs
+from headrace_scheduler.jobs.values import job_of, resource_of
+from headrace_scheduler.tables.refused_jobs import JOBS_MAX, RefusedJobs
+
+log = structlog.get_logger("scheduler")
 
 
 class JobLocks:
@@ -40,6 +44,25 @@ class JobLocks:
             else:
                 self._refused.note(job_id, leased.lease.left_s)
         return leased if leased.granted else None
+
+    async def learn(self) -> None:
+        """Know of all locks that are held, if so many were refused that asking for each would take long. A list that
+        cannot be read keeps nobody from asking."""
+        if self._refused is None or not self._refused.should_learn():
+            return
+        held = list[tuple[UUID, float]]()
+        try:
+            async for lease in self._leases.leases():
+                if not lease.free and (job_id := job_of(lease.name)) is not None:
+                    held.append((job_id, lease.left_s))
+                if len(held) == JOBS_MAX:
+                    break
+        except HeadraceError as error:
+            if not error.heals:
+                raise
+            log.warning("poll.locks_unread", error=str(error))
+        else:
+            self._refused.learn(held)
 
     async def renew(self, job_id: UUID, fence: int, hold_s: float) -> bool:
         return await self._leases.renew(resource_of(job_id), fence, hold_s)

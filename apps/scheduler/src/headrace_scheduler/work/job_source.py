@@ -103,6 +103,7 @@ class JobSource:
 
     async def poll(self, count_max: int) -> Polled:
         """Tenants in turn and priorities by their shares: see `FairPoll`."""
+        await self._locks.learn()
         found = await self._fair_poll.rows(count_max)
         return Polled(tuple(ItemCandidate(str(row.job_id), row, rank) for rank, row in enumerate(found)))
 
