@@ -154,6 +154,12 @@ def test_it_is_typed_as_users_type_it(headrace_command: Command, tmp_path: Path)
     assert f"out: 5 uploads with {len(lines):,} rows, 1 unknown_ne; out.plan has the plan" in shown
 
 
+def test_a_plan_forgets_what_an_earlier_one_had_for_later(tmp_path: Path) -> None:
+    Generated(tmp_path, FolderPlan(files=4, counters=10, again=3))
+    again = Generated(tmp_path, FolderPlan(files=4, counters=10, again=1)).plan / "again"
+    assert len(list(again.iterdir())) == 1
+
+
 def test_pm_is_listed_among_the_commands(headrace_command: Command) -> None:
     assert re.search(r"pm +Telecom performance files", headrace_command("--help").stdout)
 

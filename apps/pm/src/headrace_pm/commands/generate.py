@@ -42,17 +42,13 @@ def generate(
     beside = plan or folder.with_name(f"{folder.name}.plan")
     wanted = FolderPlan(files, counters, seed, packed, half, corrupt, unknown, again)
     counts = GeneratedFolder(wanted).write(folder, beside, truth)
-    rows = counts.pop("counted_rows")
     document = {
         "folder": str(folder),
         "plan": str(beside),
         "truth": str(truth) if truth else None,
-        "uploads": dict(counts),
-        "rows": rows,
+        "uploads": dict(counts.outcomes),
+        "rows": counts.rows,
     }
-    whole = counts.pop(ROWS, 0)
-    others = "".join(f", {count:,} {outcome}" for outcome, count in counts.items())
-    session.answer(
-        document,
-        lambda console: console.print(f"{folder}: {whole:,} uploads with {rows:,} rows{others}; {beside} has the plan"),
-    )
+    others = "".join(f", {count:,} {outcome}" for outcome, count in counts.outcomes.items() if outcome != ROWS)
+    words = f"{folder}: {counts.outcomes[ROWS]:,} uploads with {counts.rows:,} rows{others}; {beside} has the plan"
+    session.answer(document, lambda console: console.print(words))

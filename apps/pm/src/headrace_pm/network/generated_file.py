@@ -94,6 +94,12 @@ class GeneratedFile:
     def counters(self) -> int:
         return self._plan.counters
 
+    @property
+    def rows(self) -> int:
+        """How many of the counters are in scope."""
+        wanted = np.fromiter(self._network.groups, np.int32)
+        return sum(int(np.isin(written.ids, wanted).sum()) for _, written in self.objects)
+
     def truth(self) -> Iterator[bytes]:
         """The rows as lines of JSON, in the order of the file. Made from what was meant, not from what was written."""
         groups = self._network.groups

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -65,7 +65,14 @@ class FileFacts:
     bytes: int
     counters: int
     rows: int
-    error: str = ""
+    error: str
+
+
+class GeneratedCounts(NamedTuple):
+    """How often which outcome is to be expected, and how many rows."""
+
+    outcomes: Counter[str]
+    rows: int
 
 
 class GeneratedFolder:
@@ -87,13 +94,15 @@ class GeneratedFolder:
         period, which = divmod(number, self._known)
         return GeneratedFile(self.network, self.network.element(which), period, plan)
 
-    def write(self, folder: Path, beside: Path, truth: Path | None) -> Counter[str]:
-        """Write everything; how often which outcome is to be expected, and how many rows."""
-        counts: Counter[str] = Counter()
+    def write(self, folder: Path, beside: Path, truth: Path | None) -> GeneratedCounts:
+        """Write everything. What an earlier plan had for later is removed; files in the folder are only replaced."""
+        counts = GeneratedCounts(Counter(), 0)
         again = beside / "again"
         with writing_to(folder, "name another directory"), ExitStack() as stack:
             for each in (folder, again):
                 each.mkdir(parents=True, exist_ok=True)
+            for path in again.iterdir():
+                path.unlink()
             write_dictionary(beside, self.network.dictionary)
             facts = stack.enter_context((beside / "files.jsonl").open("wb"))
             rows = (
@@ -102,9 +111,12 @@ class GeneratedFolder:
             )
             for each_facts, content, file in self._uploads():
                 (folder if each_facts.upload == 1 else again).joinpath(each_facts.file).write_bytes(content)
-                counted = _write_truth(file, rows[each_facts.upload - 1]) if each_facts.outcome == ROWS else 0
-                counts.update({each_facts.outcome: 1, "counted_rows": counted})
-                facts.write(msgspec.json.encode({**asdict(each_facts), "rows": counted}) + b"\n")
+                counts.outcomes[each_facts.outcome] += 1
+                counts = counts._replace(rows=counts.rows + each_facts.rows)
+                facts.write(msgspec.json.encode(asdict(each_facts)) + b"\n")
+                truth_file = rows[each_facts.upload - 1]
+                if each_facts.rows and truth_file:
+                    truth_file.writelines(file.truth())
         return counts
 
     def _uploads(self) -> Iterator[tuple[FileFacts, bytes, GeneratedFile]]:
@@ -131,15 +143,7 @@ class GeneratedFolder:
 
 
 def _facts(file: GeneratedFile, outcome: str, upload: int, content: bytes, error: str = "") -> FileFacts:
+    rows = file.rows if outcome == ROWS else 0
     return FileFacts(
-        file.name, upload, outcome, file.is_packed, file.element.name, len(content), file.counters, 0, error
+        file.name, upload, outcome, file.is_packed, file.element.name, len(content), file.counters, rows, error
     )
-
-
-def _write_truth(file: GeneratedFile, target: BinaryIO | None) -> int:
-    rows = 0
-    for line in file.truth():
-        rows += 1
-        if target:
-            target.write(line)
-    return rows
