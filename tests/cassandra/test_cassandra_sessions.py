@@ -117,6 +117,15 @@ async def test_a_statement_takes_exactly_its_values(session: CassandraSession) -
         await session.run("lock_rwo")
 
 
+async def test_small_messages_are_not_compressed(session: CassandraSession) -> None:
+    """The driver would where the library is there, as it is here."""
+    from cassandra.connection import locally_supported_compressions
+
+    assert locally_supported_compressions
+    pools = session.driver.get_pools()
+    assert [pool._connection.compressor for pool in pools] == [None] * len(pools) != []
+
+
 async def test_two_statements_of_one_name_are_refused(session: CassandraSession) -> None:
     with pytest.raises(CallerError, match="two statements called lock_row"):
         await session.prepare({"lock_row": CqlStatement.of("lock_row", "SELECT now() FROM system.local")})

@@ -25,8 +25,8 @@ from headrace_scheduler.frame import service_program
 
 OURS = "headrace"
 DIRECT, DELAYED = "direct", "delayed"
-# Answering how far it is costs a worker some milliseconds.
-LOOK_S = 0.25
+# Answering how far it is costs a worker some milliseconds: four times a second it was a sixth of what the worker did.
+LOOK_S = 1.0
 RUN_S_MAX = 600.0
 # The first jobs of a process wait for its connections, the last ones leave places empty: neither is a rate.
 BEGIN_SHARE, END_SHARE = 0.15, 0.85

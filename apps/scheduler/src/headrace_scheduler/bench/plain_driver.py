@@ -69,7 +69,9 @@ def plain_session(options: CassandraOptions, keyspace: str | None = None) -> Ite
         # Whoever measures at the limit leaves little for whoever connects.
         connect_timeout=REQUEST_S_MAX,
         control_connection_timeout=REQUEST_S_MAX,
+        # As ours: what is compared are statements, and not these two settings.
         sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+        compression=False,
     )
     try:
         yield cluster.connect(options.keyspace if keyspace is None else keyspace or None)
