@@ -8,11 +8,9 @@ because nothing else is allowed. A file says its policy itself, a server says it
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import os
 import re
-import tempfile
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -88,19 +86,14 @@ def document(words: Words, header: Header, lead: Html, sections: Sequence[Sectio
 def save(page: str, path: Path) -> None:
     """Write the page, or what lies beside it; whoever reads the file sees the old one or the whole new one, also if
     this is interrupted."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # Named before it is there: an interrupt that comes while it is being opened leaves nothing behind either.
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with fresh.open("x", encoding="utf-8", newline="\n") as file:
             file.write(page)
-        # A temporary file is private; a page is like any file that the user makes.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
+        fresh.replace(path)
     except BaseException:
-        # An interrupt may have come behind the last step.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        fresh.unlink(missing_ok=True)
         raise
 
 
