@@ -208,3 +208,14 @@ GROUPED: Mapping[str, tuple[str, int] | None] = {
 def test_only_an_insert_of_one_row_is_written_for_many(text: str) -> None:
     group = spelled(text).group
     assert (group and (group.pieces[0], len(group.pieces))) == GROUPED[text]
+
+
+COPY = TableStatement.of("copy", "INSERT INTO many (id, name) SELECT :id, name FROM many WHERE id = :of")
+
+
+async def test_what_the_bulk_command_does_not_take_is_run_one_by_one(tables: MysqlTables) -> None:
+    await added(tables, (row(0, name="x"),))
+    values = tuple({"id": number, "of": number - 1} for number in range(1, 4))
+    done = await tables.apply(Unit("unit-1", (Step(COPY, values, expect=3),)))
+    assert done.steps is not None
+    assert [each[0] for each in await tables.read(SEEN, {})] == [0, 1, 2, 3]

@@ -23,6 +23,8 @@ _GROUP = re.compile(r"\bVALUES?\s*\(", re.IGNORECASE)
 _ALLOWED = frozenset({"insert", "update", "delete", "replace", "select", "with"})
 _BULK = frozenset({"insert", "update", "delete", "replace"})
 _RETURNS = re.compile(r"\bRETURNING\b", re.IGNORECASE)
+# The bulk command takes no result, and no INSERT … SELECT.
+_NOT_IN_BULK = re.compile(r"\b(RETURNING|SELECT|JOIN)\b", re.IGNORECASE)
 _OURS = re.compile(r"\bheadrace_\w+", re.IGNORECASE)
 
 
@@ -67,7 +69,7 @@ def spelled(text: str) -> Spelled:
             piece = ""
     pieces.append(piece + written[at:])
     whole = _MARK.join(pieces)
-    in_bulk = _verb(whole) in _BULK and bool(names) and not _RETURNS.search(_bare(whole))
+    in_bulk = _verb(whole) in _BULK and bool(names) and not _NOT_IN_BULK.search(_bare(whole))
     return Spelled(tuple(pieces), tuple(names), _group(whole), in_bulk)
 
 
