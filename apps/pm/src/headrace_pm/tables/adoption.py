@@ -1,0 +1,28 @@
+"""A table of files that another program made: it is used as it is, and its weaknesses are named."""
+
+from __future__ import annotations
+
+from headrace.tables import OpenTables
+
+NO_PAD = ("utf8mb4_nopad_bin", "utf8mb4_0900_bin")
+_COLUMNS = """
+    id system_type ftp_server_key ftp_path file_name file_size state mysql_processed clickhouse_processed
+    download_start_time download_end_time parse_start_time parse_end_time mysql_insert_time clickhouse_insert_time
+    file_moved_time error_message retry_count max_retry created_at updated_at
+"""
+
+
+async def examined(tables: OpenTables) -> list[str]:
+    """What is weaker than in a table of ours, for `doctor` to show; nothing if it is one."""
+    columns = {name.lower(): collation for name, _, collation in await tables.rows("adopted_columns")}
+    keys = {name.lower(): (kind, bool(not_unique)) for name, kind, not_unique in await tables.rows("adopted_key")}
+    found = [f"file_processing_state has no column {name}" for name in _COLUMNS.split() if name not in columns]
+    if (collation := columns.get("file_name", NO_PAD[0])) not in NO_PAD:
+        alike = "A.dat, a.dat, 'a.dat ' and á.dat may be one file"
+        found.append(f"file_processing_state compares names by {collation}: {alike}")
+    kind, is_not_unique = keys.get("uk_file", ("", True))
+    if is_not_unique:
+        found.append("file_processing_state has no unique key uk_file: a file may be there twice")
+    elif kind != "BTREE":
+        found.append(f"uk_file of file_processing_state is a {kind.lower()} and finds no rows by their beginning")
+    return found

@@ -1,0 +1,88 @@
+"""The tables of pm beside foreign ones: the contract's columns, names that look alike, a table that others made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import TooLarge
+from headrace.tables import OpenTables, open_tables
+from headrace.testing.rig.mariadb import MariaServer
+from headrace_pm.tables import PM_TABLES
+from headrace_pm.tables.adoption import examined
+from headrace_pm.tables.names import raw_name, stored_key, stored_name
+
+# As a foreign tool makes it, which knows only the names, types and keys of the contract.
+FOREIGN = Path(__file__).with_name("foreign_files.sql").read_text("utf-8")
+NAMES = (b"A.dat", b"a.dat", b"a.dat ", "á.dat".encode(), b"a\xff.dat", b"a%FF.dat", b"a%25FF.dat", b"100%.dat")
+REGISTER = (
+    "INSERT INTO file_processing_state (system_type, ftp_server_key, ftp_path, file_name, state)"
+    " VALUES ('5GA', 'h_21_u', '/a/', '{}', 'PENDING') ON DUPLICATE KEY UPDATE id = id"
+)
+TABLES = {
+    "counter_cat",
+    "extra_field_column",
+    "file_processing_state",
+    "ftp_path",
+    "ftp_server",
+    "headrace_table_migration",
+    "headrace_unit",
+    "ne",
+    "node_function",
+    "pm_counter_data",
+    "pm_file_claim",
+    "pm_file_revision",
+    "pm_file_sink",
+}
+
+
+async def test_init_makes_all_tables_and_is_repeated_beside_foreign_ones(
+    mariadb_server: MariaServer, mariadb_database: str
+) -> None:
+    database = mariadb_database.rpartition("/")[2]
+    mariadb_server.query("CREATE TABLE ne (id INT PRIMARY KEY, name VARCHAR(50), vendor VARCHAR(9))", database)
+    mariadb_server.query("INSERT INTO ne VALUES (1, 'gnb-1', 'x')", database)
+    for _ in range(2):
+        async with open_tables(mariadb_database, PM_TABLES) as tables:
+            assert await examined(tables) == []
+    assert {name for (name,) in mariadb_server.query("SHOW TABLES", database)} == TABLES
+    assert mariadb_server.query("SELECT * FROM ne", database) == [(1, "gnb-1", "x")]
+    kinds = mariadb_server.query("SHOW INDEX FROM file_processing_state WHERE Key_name = 'uk_file'", database)
+    assert {row[10] for row in kinds} == {"BTREE"}
+    assert len(mariadb_server.query("SHOW COLUMNS FROM file_processing_state", database)) == 21
+    for name in NAMES:
+        mariadb_server.query(REGISTER.format(stored_name(name)), database)
+    found = {name for (name,) in mariadb_server.query("SELECT file_name FROM file_processing_state", database)}
+    assert {raw_name(name) for name in found} == set(NAMES)
+
+
+async def test_a_table_that_others_made_is_adopted_and_its_weakness_named(
+    mariadb_server: MariaServer, mariadb_database: str
+) -> None:
+    database = mariadb_database.rpartition("/")[2]
+    mariadb_server.query(FOREIGN, database)
+    async with open_tables(mariadb_database, PM_TABLES) as tables:
+        collation, key = await examined(tables)
+        assert "compares names by utf8mb4_general_ci" in collation
+        assert "uk_file of file_processing_state is a hash" in key
+        await without_a_column(tables, mariadb_server, database)
+
+
+async def without_a_column(tables: OpenTables, server: MariaServer, database: str) -> None:
+    server.query("ALTER TABLE file_processing_state DROP COLUMN max_retry, DROP INDEX uk_file", database)
+    found = await examined(tables)
+    assert found[0] == "file_processing_state has no column max_retry"
+    assert found[-1] == "file_processing_state has no unique key uk_file: a file may be there twice"
+
+
+def test_names_come_back_and_are_never_cut() -> None:
+    assert [raw_name(stored_name(name)) for name in NAMES] == list(NAMES)
+    assert stored_name(b"a\xff.dat") == "a%FF.dat"
+    assert stored_name(b"x" * 255) == "x" * 255
+    for name in (b"x" * 256, b"\xff" * 100):
+        with pytest.raises(TooLarge, match="255 are the most"):
+            stored_name(name)
+    assert stored_key("ftp_path", "/Đo/a ") == "/%C4%90o/a%20"
+    with pytest.raises(TooLarge, match="ftp_server_key"):
+        stored_key("ftp_server_key", "x" * 101)
