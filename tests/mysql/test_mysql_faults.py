@@ -276,6 +276,20 @@ async def test_a_server_that_does_not_answer_is_given_up(far: OpenTables, line: 
     tables.close()
 
 
+class Forgetful(MysqlTables):
+    units_between = 1
+
+
+async def test_marks_that_cannot_be_forgotten_take_no_answer_away(line: Proxy) -> None:
+    tables = handle_on(line.url, Forgetful, lanes=1).tables
+    opened = await stocked(tables)
+    line.cut_before(b"DELETE FROM headrace_unit")
+    async with opened.transaction() as tx:
+        taken = tx.run("take", article="bolt")
+    assert (line.cuts, taken.count) == (1, 1)
+    tables.close()
+
+
 async def test_errors_name_no_password(line: Proxy) -> None:
     tables = handle_on(line.url, lanes=1, password="open-sesame").tables
     with pytest.raises(Unreachable, match="Access denied") as caught:

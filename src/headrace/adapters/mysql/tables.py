@@ -23,7 +23,7 @@ from headrace.adapters.mysql.runs import one, run
 from headrace.adapters.mysql.statements import check_statement, own_statements
 from headrace.adapters.mysql.wire import MysqlConnection
 from headrace.core.claims import Refused
-from headrace.core.errors import CallerError
+from headrace.core.errors import CallerError, HeadraceError
 from headrace.core.table_statements import Row, Step, TableMigration, TableStatement, insist_on, refused
 from headrace.core.units import StepDone, Unit, UnitDone
 from headrace.ports.tables import TableFeatures
@@ -40,6 +40,7 @@ class MysqlTables:
     dialect = "mysql"
     features = TableFeatures(account=False, returning=False, transactional_ddl=False)
     driver: type[MysqlDriver] = MysqlDriver
+    units_between = UNITS_BETWEEN
 
     def __init__(self, options: MysqlOptions) -> None:
         self._options = options
@@ -90,9 +91,11 @@ class MysqlTables:
             self._opened.close()
 
     async def _forget_some(self) -> None:
+        """The unit was applied, whatever becomes of this."""
         self._units += 1
-        if self._units % UNITS_BETWEEN == 0:
-            await self._lanes.write(forget_marks)
+        if self._units % self.units_between == 0:
+            with contextlib.suppress(HeadraceError):
+                await self._lanes.write(forget_marks)
 
     def _check(self, statement: TableStatement) -> None:
         if statement.text not in self._checked:
