@@ -34,12 +34,13 @@ class Guarded(Protocol):
 
 
 class CircuitBreaker:
-    """Of one stage of one worker. `on_open` stops what was claimed and not started."""
+    """Of one stage of one worker, or of whatever an application asks again and again. `on_open` stops what was claimed
+    and not started."""
 
     __slots__ = ("_failures", "_failures_before", "_open_until", "_pauses", "on_open", "trial")
 
-    def __init__(self, chance: Chance) -> None:
-        self._pauses = Pauses(chance, TRIES)
+    def __init__(self, chance: Chance | None = None, backoff: Backoff = TRIES) -> None:
+        self._pauses = Pauses(chance, backoff)
         self._open_until: float | None = None
         self._failures = self._failures_before = 0
         # The fence of the claim that is tried while half open.

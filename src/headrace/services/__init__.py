@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headrace.core.backoff import Backoff as Backoff
     from headrace.core.checks import Check as Check
     from headrace.runtime.fenced import while_held as while_held
+    from headrace.runtime.outages import CircuitBreaker as CircuitBreaker
     from headrace.runtime.pacing import Pauses as Pauses
     from headrace.runtime.programs import Program as Program
     from headrace.runtime.programs import worker_program as worker_program
@@ -59,6 +60,7 @@ _NAMES = {
     "runtime.programs": ("Program", "worker_program"),
     "runtime.pacing": ("Pauses",),
     "runtime.fenced": ("while_held",),
+    "runtime.outages": ("CircuitBreaker",),
     "runtime.relay": ("Relay", "RelayOptions"),
     "core.backoff": ("Backoff",),
     "core.checks": ("Check",),
