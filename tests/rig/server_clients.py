@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import aio_pika
+import asyncssh
 import clickhouse_connect
 import obstore
 import psycopg
@@ -201,6 +202,20 @@ def _recipient(url: str) -> int:
         return client.rcpt("ops@example.org")[0]
 
 
+async def home_folder(server: Server) -> object:
+    place = urlsplit(server.url)
+    try:
+        async with (
+            asyncssh.connect(
+                place.hostname or "", place.port or 0, username="rig", password="rig", known_hosts=None, config=None
+            ) as connection,
+            connection.start_sftp_client() as client,
+        ):
+            return await client.realpath(".")
+    except asyncssh.PermissionDenied:
+        return "refused"
+
+
 REQUESTS: dict[str, Ask] = {
     "postgres": select,
     "postgres15": select,
@@ -214,6 +229,7 @@ REQUESTS: dict[str, Ask] = {
     "kafka": list_brokers,
     "ftp": features,
     "vsftpd": features,
+    "sftp": home_folder,
     "clickhouse": insert,
 }
 MAX_CONNECTIONS = Setting({"max_connections": "23"}, "23", lambda server: select(server, "SHOW max_connections"))
@@ -236,5 +252,6 @@ SETTINGS = {
     "kafka": Setting({"log.retention.hours": "17"}, "17", retention),
     "ftp": Setting({"tls": "yes"}, "550", features),
     "vsftpd": Setting({"tls": "yes"}, "530", features),
+    "sftp": Setting({"PasswordAuthentication": "no"}, "refused", home_folder),
     "clickhouse": Setting({"refuse_blocks": "1"}, "refused", insert),
 }

@@ -12,7 +12,7 @@ from headrace.testing.rig.catalogue import SERVERS
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker"
 # A second server of a kind is for the tests' matrix; Redis has the name that the specification of smap gives it.
-CONTAINERS = {*SERVERS, "grafana", "smap-redis-master"} - {"postgres15", "redis", "vsftpd"}
+CONTAINERS = {*SERVERS, "grafana", "smap-redis-master"} - {"postgres15", "redis", "sftp", "vsftpd"}
 
 
 class TestContainers(ComposeContract):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headrace.testing.rig.rabbitmq import RabbitServer
     from headrace.testing.rig.redis import RedisServer
     from headrace.testing.rig.s3 import Bucket, S3Server
+    from headrace.testing.rig.sftp import SftpServer
     from headrace.testing.rig.smtp import SmtpServer
     from headrace.testing.rig.vsftpd import VsftpdServer
 
@@ -243,6 +244,12 @@ def vsftpd_server(shared_servers: SharedServers) -> VsftpdServer:
 
 
 @pytest.fixture(scope="session")
+def sftp_server(shared_servers: SharedServers) -> SftpServer:
+    """OpenSSH for SFTP; needs root."""
+    return cast("SftpServer", shared_servers.start("sftp_server", "sftp"))
+
+
+@pytest.fixture(scope="session")
 def clickhouse_server(shared_servers: SharedServers) -> ClickHouseServer:
     """chDB behind ClickHouse's HTTP interface."""
     return cast("ClickHouseServer", shared_servers.start("clickhouse_server", "clickhouse"))
@@ -354,6 +361,14 @@ def vsftpd_site(shared_servers: SharedServers, vsftpd_server: VsftpdServer) -> V
     shared_servers.lend(vsftpd_server)
     vsftpd_server.empty()
     return vsftpd_server
+
+
+@pytest.fixture
+def sftp_site(shared_servers: SharedServers, sftp_server: SftpServer) -> SftpServer:
+    """The SFTP server without any files."""
+    shared_servers.lend(sftp_server)
+    sftp_server.empty()
+    return sftp_server
 
 
 @pytest.fixture

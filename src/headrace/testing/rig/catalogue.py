@@ -22,6 +22,7 @@ SERVERS = {
     "kafka": "kafka:KafkaServer",
     "ftp": "ftp:FtpServer",
     "vsftpd": "vsftpd:VsftpdServer",
+    "sftp": "sftp:SftpServer",
     "clickhouse": "clickhouse:ClickHouseServer",
 }
 TOOLS: dict[str, Need] = {

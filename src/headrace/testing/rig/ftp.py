@@ -30,7 +30,7 @@ USER = PASSWORD = "rig"
 BUSY = "421"
 CERTIFICATES = PythonWheel("pyopenssl", "", "OpenSSL")
 WORDS = {"yes": True, "no": False}
-SWITCHES = {"mlsd": True, "tls": False, "half_uploads": True}
+SWITCHES = {"mlsd": True, "tls": False, "half_uploads": True, "echo_password": False}
 NUMBERS = ("bytes_per_s", "cut_transfer_after", "cut_listing_after", "cuts", "connections_max")
 
 
@@ -95,7 +95,8 @@ class FtpServer(FtpFolder):
     `mlsd=no`: LIST only. `tls=yes`: nothing without it (explicit FTPS). `half_uploads=no`: a file is seen when it is
     whole. `bytes_per_s`: each transfer is so slow. `cut_transfer_after`, `cut_listing_after`: after so many bytes the
     data connection ends as if that were all, and the control connection without an answer; `cuts`: so many times, if
-    given. `connections_max`: further ones are told 421; 0 refuses all.
+    given. `connections_max`: further ones are told 421; 0 refuses all. `echo_password=yes`: a login that fails is told
+    the password that was wrong.
     """
 
     name: ClassVar[str] = "ftp"

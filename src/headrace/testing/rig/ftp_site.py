@@ -53,6 +53,10 @@ class _Site(FTPHandler):
             self.respond("421 Too many connections. Service temporarily unavailable.")
             self.close_when_done()
 
+    def handle_auth_failed(self, message: str, password: str) -> None:
+        echo = f" {password}" if self.orders["echo_password"] else ""
+        super().handle_auth_failed(f"{message}{echo}", password)
+
     def on_login(self, username: str) -> None:
         self._note({"login": username})
 
@@ -121,6 +125,8 @@ def serve(orders: dict[str, Any]) -> None:
     site.authorizer.add_user(orders["user"], orders["password"], orders["files"], perm=PERMITTED)
     site.orders, site.cuts_left = orders, [orders.get("cuts", float("inf"))]
     site.banner = "ready"
+    # As long as a client waits to be told that it may not come in, so long does a test.
+    site.auth_failed_timeout = 0.1
     # A name that is not UTF-8 goes through as the bytes that it is.
     site.unicode_errors = "surrogateescape"
     site.certfile = orders.get("certificate")

@@ -1,27 +1,21 @@
 """A real vsftpd, as many sites run it: no MLSD, and a file that is being uploaded is locked, so that a reader waits.
 
-It knows the users of the machine only. So it runs in a mount namespace of its own, in which the lists of users are ours
-and hold one; the machine stays untouched. That needs root.
+It needs root (`private_users`).
 """
 
 from __future__ import annotations
 
 import os
-import shlex
+import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
-from headrace.core.errors import OperatorError
 from headrace.testing.rig import places
-from headrace.testing.rig.children import Launch
-from headrace.testing.rig.ftp import CERTIFICATES, USER, FtpFolder
+from headrace.testing.rig.ftp import ANSWER_S_MAX, CERTIFICATES
 from headrace.testing.rig.needs import DebianPackage, Need
+from headrace.testing.rig.private_users import PrivateUsersFolder
 
 PROGRAM = DebianPackage("vsftpd", "3.0", "vsftpd")
-# The password `rig`, as crypt(3) keeps it.
-HASHED = "$5$headracerig$YMG.Z2JGmLBJPCUosAi7FAGk8MHkpIs16zi01XEHK48"
 PAM = "auth required pam_unix.so\naccount required pam_unix.so\n"
 FIXED = {
     "listen": "YES",
@@ -52,45 +46,37 @@ TLS = {
 }
 
 
-class VsftpdServer(FtpFolder):
-    """Settings are those of vsftpd.conf, by name; `tls=yes` lets nobody in without it (explicit FTPS)."""
+class VsftpdServer(PrivateUsersFolder):
+    """Settings are those of vsftpd.conf, by name; `tls=yes` lets nobody in without it (explicit FTPS, with
+    `implicit_ssl=YES` from the first byte on)."""
 
     name: ClassVar[str] = "vsftpd"
     needs: ClassVar[tuple[Need, ...]] = (PROGRAM, CERTIFICATES)
-    user = "nobody"
-
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        if os.geteuid() != 0:
-            raise OperatorError("vsftpd needs root", "the server `ftp` does not")
-        super().__init__(settings)
+    _is_implicit = False
 
     def prepare(self) -> None:
         super().prepare()
-        self.hand_over(self.files)
         (self.home / "empty").mkdir(mode=0o555)
-        owner = self.files.stat()
-        user = f"{USER}:x:{owner.st_uid}:{owner.st_gid}::{self.files}:/bin/sh\n"
-        # It asks for the users `nobody` and `ftp` even where they are of no use.
-        self.write("passwd", Path("/etc/passwd").read_text() + user, 0o644)
-        self.write("shadow", f"{USER}:{HASHED}:19000:0:99999:7:::\n")
         self.write("pam", PAM, 0o644)
 
     def command(self, settings: Mapping[str, str]) -> Sequence[str]:
         given = dict(settings)
-        tls = given.pop("tls", "no")
-        lines = {**FIXED, **given, "listen_port": str(self.port), "local_root": str(self.files)}
-        lines |= {"secure_chroot_dir": f"{self.home}/empty", "vsftpd_log_file": str(self.home / places.LOG)}
-        if tls == "yes":
+        lines = dict(FIXED)
+        if given.pop("tls", "no") == "yes":
             certificate = str(self.certificate)
             lines |= {**TLS, "rsa_cert_file": certificate, "rsa_private_key_file": certificate}
+        self._is_implicit = given.get("implicit_ssl") == "YES"
+        lines |= {**given, "listen_port": str(self.port), "local_root": str(self.files)}
+        lines |= {"secure_chroot_dir": f"{self.home}/empty", "vsftpd_log_file": str(self.home / places.LOG)}
         path = self.write("vsftpd.conf", "".join(f"{name}={value}\n" for name, value in lines.items()))
         # It reads settings only of a file that is root's.
         os.chown(path, 0, 0)
-        mounts = {"pam": "/etc/pam.d/vsftpd", "passwd": "/etc/passwd", "shadow": "/etc/shadow"}
-        steps = [shlex.join(("mount", "--bind", str(self.home / name), place)) for name, place in mounts.items()]
-        script = " && ".join([*steps, shlex.join(("exec", str(PROGRAM.path()), str(path)))])
-        return ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script]
+        pam = ("mount", "--bind", str(self.home / "pam"), "/etc/pam.d/vsftpd")
+        return self.in_own_users([str(PROGRAM.path()), str(path)], pam)
 
-    def _launch(self, command: Sequence[str]) -> Launch:
-        # It is root until somebody has logged in; only its files are the user's.
-        return replace(super()._launch(command), owner=None)
+    def ask(self) -> None:
+        """A server that greets inside of TLS only is asked for its certificate."""
+        if self._is_implicit:
+            ssl.get_server_certificate(("127.0.0.1", self.port), timeout=ANSWER_S_MAX)
+        else:
+            super().ask()
