@@ -1,0 +1,100 @@
+"""One look at a folder: what is listed, what of it is new, what came again, what must wait.
+
+The look changes nothing. Whoever registers what is ready says so (`registered`), table first; then Redis may know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headrace_pm.ftp.gate import ReadyGate, is_unfinished
+from headrace_pm.ftp.listings import ListedFile
+from headrace_pm.ftp.names import NameFault
+from headrace_pm.ftp.pool import ServerLane, ServerPool
+from headrace_pm.ftp.seen import FileRegister, SeenNames
+from headrace_pm.ftp.servers import ServerFolder
+from headrace_pm.ftp.stamps import Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What one look found. `new` and `changed` are ready to be registered."""
+
+    new: tuple[ListedFile, ...]
+    changed: tuple[ListedFile, ...]
+    """Known names whose size or moment is another one: perhaps a new revision, which the content's hash settles."""
+    listed_count: int
+    waiting_count: int
+    empty_count: int
+    unfinished_count: int
+    refused: Counter[NameFault]
+    seconds: float
+
+
+class FolderScanner:
+    """Looks at one folder again and again; what it must remember of a look is in memory and bounded by the listing."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        folder: ServerFolder,
+        pool: ServerPool,
+        seen: SeenNames,
+        register: FileRegister,
+        gate: ReadyGate | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder, self._pool, self._seen, self._register = folder, pool, seen, register
+        self.gate, self._now = gate or ReadyGate(), now
+        self._stamps: dict[str, Stamp] = {}
+        """Of files that are known, as they were when they were registered."""
+
+    async def scan(self) -> Scanned:
+        """One look."""
+        began = self._now()
+        async with self._pool.session(ServerLane.SCAN) as session:
+            listing = await session.listing(self.folder.on_server)
+        files = [file for file in listing.files if not is_unfinished(file.name)]
+        new_names = await self._seen.new_of(self.folder, [file.text for file in files])
+        known = [file for file in files if file.text not in new_names]
+        changed_names = {file.text for file in await self._changed(known)}
+        candidates = [file for file in files if file.text in new_names or file.text in changed_names]
+        passed = self.gate.passed(candidates, self._now())
+        return Scanned(
+            new=tuple(file for file in passed.ready if file.text in new_names),
+            changed=tuple(file for file in passed.ready if file.text in changed_names),
+            listed_count=len(listing.files),
+            waiting_count=passed.waiting_count,
+            empty_count=passed.empty_count,
+            unfinished_count=len(listing.files) - len(files),
+            refused=Counter(each.fault for each in listing.refused),
+            seconds=self._now() - began,
+        )
+
+    async def registered(self, files: Sequence[ListedFile]) -> None:
+        """Their rows are in the table."""
+        await self._seen.add(self.folder, [file.text for file in files])
+        self._stamps.update((file.text, file.stamp) for file in files)
+        self.gate.forget(file.name for file in files)
+
+    async def not_whole(self, file: ListedFile) -> None:
+        """It was registered, and its first bytes say that more is to come: its row is gone again, and it waits."""
+        await self._seen.remove(self.folder, [file.text])
+        self._stamps.pop(file.text, None)
+        self.gate.incomplete(file, self._now())
+
+    async def moved(self, names: Sequence[str]) -> None:
+        """Their files are in the archive: the same names may come again."""
+        await self._seen.remove(self.folder, names)
+        for name in names:
+            self._stamps.pop(name, None)
+
+    async def _changed(self, known: Sequence[ListedFile]) -> list[ListedFile]:
+        strange = [file.text for file in known if file.text not in self._stamps]
+        found = await self._register.stamps(self.folder, strange) if strange else {}
+        before = self._stamps
+        # What the table has no stamp of is taken as it is listed now.
+        self._stamps = {file.text: before.get(file.text) or found.get(file.text) or file.stamp for file in known}
+        return [file for file in known if not file.stamp.agrees_with(self._stamps[file.text])]
