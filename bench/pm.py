@@ -2,7 +2,8 @@
 
     bench/pm.py [PART…] [--counters 100000] [--rounds 5] [--json]
 
-`parse`: the text's nested shape, objects with 100 counters each.
+`parse`: the text's nested shape, objects with 100 counters each. `scan`: a look at a folder of many names, with many
+more that are known. `transfers`: files from a server into the spool, beside other clients.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import argparse
 from collections.abc import Callable, Iterator
 
 from pm_parse import ParseBench
+from pm_scan import ScanBench
+from pm_transfers import TransferBench, TransferSizes
 from rig import tell
 
 Part = Callable[[argparse.Namespace], Iterator[dict[str, object]]]
@@ -21,13 +24,28 @@ def parse(options: argparse.Namespace) -> Iterator[dict[str, object]]:
         yield from bench.results(options.rounds)
 
 
-PARTS: dict[str, Part] = {"parse": parse}
+def scan(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    yield from ScanBench(options.names, options.known).results(options.rounds)
+
+
+def transfers(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    sizes = TransferSizes(options.files, options.bytes, options.connections, options.latency)
+    yield from TransferBench(sizes).results(options.rounds)
+
+
+PARTS: dict[str, Part] = {"parse": parse, "scan": scan, "transfers": transfers}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; else all")
     parser.add_argument("--counters", type=int, default=100_000, help="in a file")
+    parser.add_argument("--names", type=int, default=5_000, help="in a folder")
+    parser.add_argument("--known", type=int, default=500_000, help="names in Redis")
+    parser.add_argument("--files", type=int, default=300, help="to transfer")
+    parser.add_argument("--bytes", type=int, default=50_000, help="in each of them")
+    parser.add_argument("--connections", type=int, default=10, help="to transfer them by")
+    parser.add_argument("--latency", type=float, default=0.01, help="seconds each way, of a server far away")
     parser.add_argument("--rounds", type=int, default=5, help="of which the best counts")
     parser.add_argument("--json", action="store_true", help="only JSON lines on stdout")
     options = parser.parse_args()
