@@ -81,6 +81,8 @@ def test_what_cannot_be_a_name_has_a_reason(name: bytes, fault: NameFault | None
 def test_paths_and_keys_are_ascii() -> None:
     assert ascii_text("/Dữ liệu/") == "/D%E1%BB%AF li%E1%BB%87u/"
     assert bytes_of_path(ascii_text("/Dữ liệu/%41")) == "/Dữ liệu/%41".encode()
+    assert ascii_text("/a b  ") == "/a b%20%20"
+    assert bytes_of_path(ascii_text("/Đo ")) == "/Đo ".encode()
     for path in ("", "/a\r\nDELE b", "/" + "x" * 500):
         with pytest.raises(NameRefused):
             bytes_of_path(path)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from headrace.errors import TooLarge
 from headrace.tables import OpenTables, open_tables
 from headrace.testing.rig.mariadb import MariaServer
+from headrace_pm.ftp.names import bytes_of_name, text_of_name
 from headrace_pm.tables import PM_TABLES
 from headrace_pm.tables.adoption import examined
-from headrace_pm.tables.names import raw_name, stored_key, stored_name
 
 # As a foreign tool makes it, which knows only the names, types and keys of the contract.
 FOREIGN = Path(__file__).with_name("foreign_files.sql").read_text("utf-8")
@@ -52,9 +49,9 @@ async def test_init_makes_all_tables_and_is_repeated_beside_foreign_ones(
     assert {row[10] for row in kinds} == {"BTREE"}
     assert len(mariadb_server.query("SHOW COLUMNS FROM file_processing_state", database)) == 21
     for name in NAMES:
-        mariadb_server.query(REGISTER.format(stored_name(name)), database)
+        mariadb_server.query(REGISTER.format(text_of_name(name)), database)
     found = {name for (name,) in mariadb_server.query("SELECT file_name FROM file_processing_state", database)}
-    assert {raw_name(name) for name in found} == set(NAMES)
+    assert {bytes_of_name(name) for name in found} == set(NAMES)
 
 
 async def test_a_table_that_others_made_is_adopted_and_its_weakness_named(
@@ -74,15 +71,3 @@ async def without_a_column(tables: OpenTables, server: MariaServer, database: st
     found = await examined(tables)
     assert found[0] == "file_processing_state has no column max_retry"
     assert found[-1] == "file_processing_state has no unique key uk_file: a file may be there twice"
-
-
-def test_names_come_back_and_are_never_cut() -> None:
-    assert [raw_name(stored_name(name)) for name in NAMES] == list(NAMES)
-    assert stored_name(b"a\xff.dat") == "a%FF.dat"
-    assert stored_name(b"x" * 255) == "x" * 255
-    for name in (b"x" * 256, b"\xff" * 100):
-        with pytest.raises(TooLarge, match="255 are the most"):
-            stored_name(name)
-    assert stored_key("ftp_path", "/Đo/a ") == "/%C4%90o/a%20"
-    with pytest.raises(TooLarge, match="ftp_server_key"):
-        stored_key("ftp_server_key", "x" * 101)

@@ -2,7 +2,8 @@
 
 A name that is UTF-8 stands for itself. Other bytes are written `%XX`, and so is a `%` behind which two hexadecimal
 digits happen to stand: without that, the byte E9 and the three characters `%E9` would be one file. Paths, server keys
-and system types are ASCII in the tables, so there every byte beyond it is written that way.
+and system types are ASCII in the tables, so there every byte beyond it is written that way, and so are spaces at the
+end, which a comparison of such columns does not see.
 
 What cannot be a name on the wire (CR, LF and NUL end or corrupt an FTP command, `/` separates) or in the tables (more
 than 255 characters) is refused with its reason. Nothing is ever cut: a cut name is another file.
@@ -76,10 +77,12 @@ def bytes_of_name(text: str) -> bytes:
 
 def ascii_text(text: str) -> str:
     """As `system_type`, `ftp_server_key` and `ftp_path` keep it."""
-    if text.isascii() and "%" not in text:
+    if text.isascii() and "%" not in text and not text.endswith(" "):
         return text
-    marked = _AMBIGUOUS.sub("%25", text)
-    return "".join(each if each.isascii() else _percent(each.encode("utf-8", "surrogateescape")) for each in marked)
+    bare = text.rstrip(" ")
+    marked = _AMBIGUOUS.sub("%25", bare)
+    kept = (each if each.isascii() else _percent(each.encode("utf-8", "surrogateescape")) for each in marked)
+    return "".join(kept) + _percent(b" ") * (len(text) - len(bare))
 
 
 def bytes_of_path(text: str) -> bytes:
