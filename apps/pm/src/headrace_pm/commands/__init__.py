@@ -8,7 +8,7 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_pm.commands import generate
+from headrace_pm.commands import clickhouse, generate
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -17,4 +17,5 @@ def register(tree: typer.Typer) -> None:
     """The entry point: add `pm` to the commands of headrace."""
     app = command_group("pm", HELP)
     generate.register(app)
+    clickhouse.register(app)
     tree.add_typer(app)

@@ -1,0 +1,1 @@
+"""From Kafka into ClickHouse where its Kafka engine does not run: large blocks, each of them once, poison set aside."""
