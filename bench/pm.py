@@ -1,9 +1,10 @@
 """How fast are performance files taken in? One part for each stage, with its raw limit and the usual way beside it.
 
-    bench/pm.py [PART…] [--counters 100000] [--rounds 5] [--json]
+    bench/pm.py [PART…] [--counters 100000] [--rows 1000000] [--rounds 5] [--json]
 
 `parse`: the text's nested shape, objects with 100 counters each. `scan`: a look at a folder of many names, with many
-more that are known. `transfers`: files from a server into the spool, beside other clients.
+more that are known. `transfers`: files from a server into the spool, beside other clients. `kafka`: batches to a real
+broker, acknowledged, and from there into chDB.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
+from pm_kafka import KafkaBench
 from pm_parse import ParseBench
 from pm_scan import ScanBench
 from pm_transfers import TransferBench, TransferSizes
@@ -33,7 +35,11 @@ def transfers(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     yield from TransferBench(sizes).results(options.rounds)
 
 
-PARTS: dict[str, Part] = {"parse": parse, "scan": scan, "transfers": transfers}
+def kafka(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    yield from KafkaBench(options.counters, options.rows).results(options.rounds)
+
+
+PARTS: dict[str, Part] = {"parse": parse, "scan": scan, "transfers": transfers, "kafka": kafka}
 
 
 def main() -> None:
@@ -46,6 +52,7 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=50_000, help="in each of them")
     parser.add_argument("--connections", type=int, default=10, help="to transfer them by")
     parser.add_argument("--latency", type=float, default=0.01, help="seconds each way, of a server far away")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="that are sent to Kafka")
     parser.add_argument("--rounds", type=int, default=5, help="of which the best counts")
     parser.add_argument("--json", action="store_true", help="only JSON lines on stdout")
     options = parser.parse_args()
