@@ -331,6 +331,29 @@ async def test_members_share_the_partitions_and_one_that_leaves_is_replaced(
             assert await raw_count(clickhouse) == 240
 
 
+async def test_a_partition_that_was_lost_while_it_was_paused_goes_on_when_it_comes_back(
+    kafka_topic: str,
+    clickhouse_database: str,
+    clickhouse_server: ClickHouseServer,
+    fault_proxy: Callable[[str], Proxy],
+) -> None:
+    """ClickHouse takes nothing, so partitions are paused; then the broker is away for longer than a session lasts."""
+    proxy = fault_proxy(kafka_topic)
+    settings = settings_of(proxy.url, clickhouse_database)
+    async with connected(settings) as clickhouse, running(settings, clickhouse) as consumer:
+        await eventually(lambda: consumer.partitions, "it has its partition", PATIENCE_S)
+        clickhouse_server.refuse_blocks(1_000_000)
+        await asyncio.to_thread(put, kafka_topic, *(row_binary_record(FILE, batch_of(each)) for each in range(4)))
+        await eventually(lambda: consumer._metrics.waiting._value.get() == 1, "it waits", PATIENCE_S)
+        proxy.black_hole()
+        await eventually(lambda: not consumer.partitions, "its session is over", PATIENCE_S)
+        proxy.heal()
+        proxy.reset()
+        clickhouse_server.refuse_blocks(0)
+        await all_in(clickhouse, truth(map(batch_of, range(4))))
+        assert await raw_count(clickhouse) == 80
+
+
 async def view_rows(clickhouse: ClickHouse, statements: list[str], form: str, block: bytes) -> list[Row]:
     """What the views of the Kafka engine make of records. chDB has no such engine: a table that keeps nothing takes its
     place, with the columns that the engine adds."""

@@ -6,6 +6,7 @@ One request at a time: a consumer has one block in hand, and whoever looks besid
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from headrace_pm.clickhouse.errors import meaning
 from headrace_pm.clickhouse.settings import ClickHouseSettings
 
 CONNECT_S_MAX = 5
+_SILENT = logging.NullHandler()
 T = TypeVar("T")
 
 
@@ -69,6 +71,8 @@ class ClickHouse:
 
     def _connected(self) -> Client:
         address = self._settings.clickhouse
+        # What it would log is in the errors that it raises.
+        logging.getLogger("clickhouse_connect").addHandler(_SILENT)
         return clickhouse_connect.get_client(
             host=address.hostname or "",
             port=address.port or (8443 if address.scheme == "https" else 8123),

@@ -27,7 +27,7 @@ from headrace_pm.clickhouse.metrics import ClickHouseMetrics
 from headrace_pm.clickhouse.settings import ClickHouseSettings
 from headrace_pm.clickhouse.tables import check_tables
 from headrace_pm.clickhouse.writer import BlockWriter
-from headrace_pm.kafka.producer import check_topic
+from headrace_pm.kafka.producer import check_topic, log_error
 
 POLL_S = 0.2
 POLL_RECORDS_MAX = 5_000
@@ -173,6 +173,8 @@ class TopicConsumer:
                 for place in known
             ]
         )
+        # One that was lost while it was paused is still paused when it comes back.
+        client.resume(places)
 
     def _committed(self, client: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
         """Where the group continues; a coordinator that does not answer at once is asked again."""
@@ -208,7 +210,7 @@ class TopicConsumer:
             "queued.max.messages.kbytes": READ_AHEAD_KBYTES,
             "reconnect.backoff.max.ms": 1_000,
             "log_level": 0,
-            "error_cb": lambda error: log.warning("kafka.client", error=error.str()),
+            "error_cb": log_error,
         }
 
 

@@ -182,7 +182,7 @@ class CounterProducer:
             "reconnect.backoff.max.ms": 1_000,
             # What it logs comes by its errors, too.
             "log_level": 0,
-            "error_cb": lambda error: log.warning("kafka.client", error=error.str()),
+            "error_cb": log_error,
         }
 
 
@@ -194,6 +194,13 @@ async def open_producer(settings: KafkaSettings, connect: Connect = Producer) ->
         yield producer
     finally:
         await producer.close()
+
+
+def log_error(error: KafkaError) -> None:
+    """What a client of Kafka tells beside its answers. It tries to connect many times a second: one line is enough for
+    a whole round of brokers."""
+    told = error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN
+    (log.warning if told else log.debug)("kafka.client", error=error.str())
 
 
 def check_topic(client: Any, topic: str) -> None:
