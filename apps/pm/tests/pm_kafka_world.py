@@ -34,7 +34,7 @@ def settings_of(topic_url: str = "kafka://127.0.0.1:1/none", clickhouse: str = "
         "kafka_bootstrap": place.netloc,
         "kafka_topic": place.path.lstrip("/"),
         "clickhouse_block_s": 0.2,
-        "clickhouse_session_s": 6.0,
+        "clickhouse_session_s": 2.0,
     }
     if clickhouse:
         named["clickhouse_url"] = clickhouse

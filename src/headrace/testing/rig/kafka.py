@@ -57,6 +57,8 @@ SMALL = {
     "broker.heartbeat.interval.ms": "500",
     # Nobody waits for further members of a group.
     "group.initial.rebalance.delay.ms": "0",
+    # A test that kills a member need not wait for six seconds until the group knows.
+    "group.min.session.timeout.ms": "1000",
     "num.network.threads": "2",
     "num.io.threads": "2",
     "background.threads": "2",

@@ -38,7 +38,10 @@ class ClickHouseSettings(KafkaSettings):
     )
     clickhouse_block_s: float = setting(5.0, "or when its first record waits for so long", low=0.05, high=600.0)
     clickhouse_session_s: float = setting(
-        15.0, "partitions of a process that was killed go to others after so long", low=6.0, high=300.0
+        15.0,
+        "partitions of a process that was killed go to others after so long; brokers allow 6 s or more by default",
+        low=1.0,
+        high=300.0,
     )
     clickhouse_timeout_s: float = setting(
         60.0, "a request without an answer for so long is made again", low=1.0, high=240.0
