@@ -39,6 +39,13 @@ class NeverEnds(Leadership):
         return super().fenced(loop, term)
 
 
+class Restless(Leadership):
+    """Leads whatever it is given, also what is nearly over."""
+
+    def too_short(self, term: Term) -> bool:
+        return False
+
+
 async def test_a_leader_that_does_not_renew_is_noticed(url: str) -> None:
     await turns_red(LeaderContract.test_of_two_one_leads_for_longer_than_a_hold, url=url, leadership=NeverRenews)
 
@@ -46,6 +53,11 @@ async def test_a_leader_that_does_not_renew_is_noticed(url: str) -> None:
 async def test_a_leader_that_does_not_fence_itself_is_noticed(url: str) -> None:
     test = LeaderContract.test_a_leader_that_hears_nothing_ends_its_loop_before_its_lease_ends
     await turns_red(test, url=url, leadership=NeverEnds)
+
+
+async def test_a_leader_that_does_not_rest_is_noticed(url: str) -> None:
+    test = LeaderContract.test_a_lease_that_can_be_neither_renewed_nor_released_is_not_led_again_without_a_pause
+    await turns_red(test, url=url, leadership=Restless)
 
 
 async def test_a_leader_that_does_not_ask_the_clock_after_a_freeze_is_noticed(url: str, tmp_path: Path) -> None:

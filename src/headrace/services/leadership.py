@@ -108,8 +108,18 @@ class Leadership:
             answer = await self._taken_over(answer)
         if not answer.granted:
             return None
+        term = Term(lease.name, answer.lease.fence, lease.hold_s, asked_at + answer.lease.left_s, self._clock)
+        if self.too_short(term):
+            return None
         log.info("lease.taken", lease=lease.name, fence=answer.lease.fence, epoch=answer.lease.epoch)
-        return Term(lease.name, answer.lease.fence, lease.hold_s, asked_at + answer.lease.left_s, self._clock)
+        return term
+
+    def too_short(self, term: Term) -> bool:
+        """Whether nothing can be done in it: it was ours before, and could be neither renewed nor released.
+
+        Whoever led it all the same would lose it at once and be given it again, without a pause, until its hold ends.
+        """
+        return term.left_s <= 0
 
     async def _taken_over(self, seen: Leased) -> Leased:
         lease = self._lease

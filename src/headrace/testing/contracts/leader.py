@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.errors import CallerError
+from headrace.core.errors import CallerError, StoreFull
 from headrace.core.leases import Lease, Leased
 from headrace.ports.leases import Leases
 from headrace.runtime.seams import Seams
@@ -27,6 +27,7 @@ HOLD_S = 3.0
 LIMIT_S = 90.0
 LOOKS = 5
 LOOK_S = 0.02
+ASKED_MAX = 8
 
 
 class Frozen:
@@ -52,6 +53,24 @@ class Frozen:
 
     def leases(self) -> AsyncIterator[Lease]:
         return self._inner.leases()
+
+
+class Full(Frozen):
+    """Leases of a store without room: what is held already is said again, and nothing new is written."""
+
+    def __init__(self, inner: Leases) -> None:
+        super().__init__(inner)
+        self.asked = 0
+
+    async def acquire(self, name: str, holder: str, hold_s: float) -> Leased:
+        self.asked += 1
+        return await super().acquire(name, holder, hold_s)
+
+    async def renew(self, name: str, fence: int, hold_s: float) -> bool:
+        raise StoreFull("no room")
+
+    async def release(self, name: str, fence: int) -> bool:
+        raise StoreFull("no room")
 
 
 class LeaderContract:
@@ -124,6 +143,22 @@ class LeaderContract:
             await _until(lambda: len(fences) > 1)
             assert cancelled == fences[:1]
             assert fences[1] > fences[0]
+
+    async def test_a_lease_that_can_be_neither_renewed_nor_released_is_not_led_again_without_a_pause(
+        self, url: str, leadership: type[Leadership]
+    ) -> None:
+        fences: set[int] = set()
+
+        async def loop(term: Term) -> None:
+            fences.add(term.fence)
+            await asyncio.Event().wait()
+
+        async with connect(url) as engine:
+            full = Full(engine.leases)
+            async with _led(leadership, full, loop):
+                await _until(lambda: len(fences) > 1)
+        # The first time, once near its end, and when it is over: a machine that stalls asks less often, not more.
+        assert full.asked <= ASKED_MAX
 
     async def test_a_loop_that_fails_ends_it_and_lets_go(self, url: str, leadership: type[Leadership]) -> None:
         async def loop(term: Term) -> None:
