@@ -37,9 +37,13 @@ class HandlerRegistry:
 
     def admit(self, payload: Mapping[str, Any]) -> None:
         """The same for a job that is to be made, and `InvalidPayload` if a list does not allow what it does. A process
-        without a worker does not know the workers' lists: it goes by its own, where it has one."""
+        without a worker does not know the workers' lists: it goes by its own, where it has one. Fields without a type
+        complete at once in rows of other programs; whoever asks us with them has misspelt it, and must hear so."""
         handler = self._of(payload)
         handler.check(payload)
+        if payload and not payload.get("type"):
+            hint = f"one of {self._known()}; {{}} is a job that does nothing"
+            raise InvalidPayload("payload.type is missing: nothing of it would be run", hint)
         if not isinstance(handler, AllowListed) or not (self._runs or handler.allowed):
             return
         if refusal := handler.refusal(payload):
@@ -60,10 +64,12 @@ class HandlerRegistry:
     def _of(self, payload: Mapping[str, Any]) -> JobHandler:
         kind = payload.get("type", NO_TYPE)
         if not isinstance(kind, str) or kind not in self._handlers:
-            known = ", ".join(name for name in self._handlers if name)
             shown = f" {kind!r}" if is_type(kind) else ""
-            raise InvalidPayload(f"payload.type{shown} is known to no handler", f"one of {known}")
+            raise InvalidPayload(f"payload.type{shown} is known to no handler", f"one of {self._known()}")
         return self._handlers[kind]
+
+    def _known(self) -> str:
+        return ", ".join(name for name in self._handlers if name)
 
 
 def builtin_handlers(settings: SchedulerSettings) -> dict[str, JobHandler]:
