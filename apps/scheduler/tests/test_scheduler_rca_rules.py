@@ -102,7 +102,7 @@ def test_contention_is_seen_in_metrics_and_named_by_the_lock_of_a_job_that_waits
     # Workers that race for jobs are refused as well, and a lock alone is a job that runs.
     assert named(jobs=(runs,), locks=locks, series=(refused,)) == []
     assert named(jobs=(waits,), locks=locks, series=(series("refused", 0.0, 0.001),)) == []
-    assert named(jobs=(waits,), locks=(replace(locks[0], expired=True),), series=(refused,)) == []
+    assert named(jobs=(waits,), locks=(replace(locks[0], expired=True),), series=(refused,)) == [Cause.NO_WORKER]
 
 
 def test_a_resource_that_is_missed_over_and_over_is_hot_and_races_are_not() -> None:
@@ -131,10 +131,26 @@ def test_workers_at_their_cap_are_saturated_and_idle_ones_that_are_late_are_not(
     assert named(jobs=jobs, runs=idle) == []
 
 
+def test_jobs_that_are_due_and_that_nobody_begins_are_told() -> None:
+    waits = tuple(SeenJob(UUID(int=number), at(600 + number), "pending") for number in (1, 2))
+    (found,) = find_causes(Evidence(SINCE, UNTIL, jobs=waits, runs=(run(3, 100, 101),)))
+    assert (found.cause, found.began_at) == (Cause.NO_WORKER, at(601))
+    assert found.signs == ("2 jobs due since 09:10:01 wait, and nothing has begun since",)
+    assert named(jobs=waits[:1]) == [Cause.NO_WORKER], "one is enough"
+    assert named(jobs=waits, runs=(run(3, 700, 701),)) == [], "somebody looks for jobs"
+    assert named(jobs=waits[:1], runs=(run(1, 500, 501, "failed"),)) == [], "it waits for its next attempt"
+    held = SeenLock(f"job:{UUID(int=9)}", "w9", 1, False)
+    assert named(jobs=waits, locks=(held,)) == [], "a long job runs alone"
+    assert named(jobs=waits, locks=(SeenLock("scheduler:reconciler", "r", 1, False),)) == [Cause.NO_WORKER]
+    assert named(jobs=(SeenJob(UUID(int=1), UNTIL - timedelta(seconds=59), "pending"),)) == [], "it may be found yet"
+    assert named(jobs=(SeenJob(UUID(int=1), at(0), "completed"), SeenJob(UUID(int=2), at(0), "cancelled"))) == []
+
+
 def test_the_root_comes_before_what_it_explains() -> None:
     found = named(
         series=(series("clock_skew", 9.0), series("in_progress_share", *[1.0] * 10)),
         events=lines(20, "run.missed", resource="job:7") + lines(3, "source.failing", error="Unreachable"),
+        jobs=(SeenJob(UUID(int=99), at(1_000), "pending"),),
         runs=(run(1, 600, 650, "lost"), *(run(number, number, number + 1, "failed") for number in range(2, 12))),
     )
     assert found == list(Cause)

@@ -17,6 +17,7 @@ TITLES = {
     Cause.CLOCK_SKEW: "A clock is off",
     Cause.NODE_DOWN: "A node is down",
     Cause.WORKER_DOWN: "A worker is down",
+    Cause.NO_WORKER: "Jobs are due and not begun",
     Cause.HANDLER_FAILING: "A handler fails",
     Cause.HOT_RESOURCE: "A resource is hot",
     Cause.SATURATION: "The workers are saturated",

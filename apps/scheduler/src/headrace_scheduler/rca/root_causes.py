@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from headrace_scheduler.jobs.values import JobRun, JobStatus, resource_of
+from headrace_scheduler.jobs.values import RESOURCE, JobRun, JobStatus, resource_of
 from headrace_scheduler.rca.evidence import Evidence, LogEvent
 from headrace_scheduler.work.lost_runs import LOST
 
@@ -33,12 +33,15 @@ FAILED_RUNS, FAILED_SHARE = 5, 0.2
 MISSED_LINES, MISSED_SHARE = 4, 0.5
 LATE = timedelta(seconds=5)
 LATE_JOBS, BUSY_SHARE = 10, 0.8
+# A row that is dated far back is found within a minute; whatever is due for longer, and not begun, nobody looks for.
+UNSEEN = timedelta(minutes=1)
 
 
 class Cause(StrEnum):
     CLOCK_SKEW = "clock_skew"
     NODE_DOWN = "node_down"
     WORKER_DOWN = "worker_down"
+    NO_WORKER = "no_worker"
     HANDLER_FAILING = "handler_failing"
     HOT_RESOURCE = "hot_resource"
     SATURATION = "saturation"
@@ -67,6 +70,10 @@ ACTIONS: Mapping[Cause, tuple[str, ...]] = {
     Cause.WORKER_DOWN: (
         "See how the worker ended, or whether it hangs: its log, its supervisor, `dmesg` (was memory short?).",
         "Its jobs run elsewhere. One that kills its workers becomes a dead job of the class `worker_lost`: `GET /dlq`.",
+    ),
+    Cause.NO_WORKER: (
+        "Start one: `headrace scheduler worker`, or `all`; `headrace scheduler doctor` says what answers.",
+        "If one is up, see whether it has the same tables and a clock that is right: its `/readyz`, its log.",
     ),
     Cause.HANDLER_FAILING: (
         "Look at what the dead jobs have in common: `GET /dlq`; mend the handler or what it calls.",
@@ -143,6 +150,24 @@ def worker_down(evidence: Evidence) -> RootCause | None:
     return _cause(Cause.WORKER_DOWN, signs)
 
 
+def no_worker(evidence: Evidence) -> RootCause | None:
+    """Jobs are due that never began, nothing runs, and nothing has begun since the first of them was due."""
+    begun = {run.job_id for run in evidence.runs}
+    waiting = [
+        job.scheduled_time
+        for job in evidence.jobs
+        if job.status == JobStatus.PENDING and evidence.until - job.scheduled_time > UNSEEN and job.job_id not in begun
+    ]
+    # A job that runs may have been due before the time that is looked at: then its lock tells of it.
+    runs = any(lock.resource.startswith(RESOURCE) and not lock.expired for lock in evidence.locks)
+    if not waiting or runs or any(run.start_at and run.start_at > min(waiting) for run in evidence.runs):
+        return None
+    one = len(waiting) == 1
+    words = f"{len(waiting)} job{'' if one else 's'} due since {_time(min(waiting))} wait{'s' if one else ''}"
+    sign = f"{words}, and nothing has begun since"
+    return _cause(Cause.NO_WORKER, [(min(waiting), "no worker looks for jobs", sign)])
+
+
 def handler_failing(evidence: Evidence) -> RootCause | None:
     """Runs end badly, and most of them by one class of error."""
     failed = [run for run in evidence.runs if run.status == JobStatus.FAILED]
@@ -215,6 +240,7 @@ RULES: Sequence[Callable[[Evidence], RootCause | None]] = (
     clock_skew,
     node_down,
     worker_down,
+    no_worker,
     handler_failing,
     hot_resource,
     saturation,
