@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from scheduler_processes import services
 from waiting import until
 
 from headrace.services import Program
@@ -20,6 +21,7 @@ from headrace_scheduler.frame import PROGRAM
 from headrace_scheduler.rig_servers import available_bytes, node_count
 
 UP_S_MAX = 240.0
+SERVICES = ("scheduler all or api", *(f"scheduler {name}" for name in ("all", "api", "worker", "reconciler")))
 ANY_PORT = {"WORKER_HTTP_PORT": "0", "ORDERS_HTTP_PORT": "0"}
 JOB = {"schedule": "now", "payload": {}, "max_duration_seconds": 60}
 
@@ -75,6 +77,24 @@ def test_the_services_run_in_a_directory(tmp_path: Path, headrace_command: Any) 
         named = {check["name"]: check["state"] for check in json.loads(checks.stdout)["checks"]}
         assert (named["settings"], named["tables"]) == ("ok", "ok")
         assert run.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("all", {"scheduler all": "ok"}),
+        ("api", {"scheduler api": "ok", "scheduler worker": "warning", "scheduler reconciler": "warning"}),
+    ],
+)
+def test_the_doctor_tells_one_process_with_a_worker_from_one_without(
+    name: str, found: dict[str, str], tmp_path: Path, headrace_command: Any
+) -> None:
+    home = {"SCHEDULER_HOME": str(tmp_path / "data")}
+    with services({**os.environ, **home}, tmp_path, name) as (process,):
+        port = process.url.rpartition(":")[2]
+        checks = headrace_command("scheduler", "doctor", "--json", **home, WORKER_HTTP_PORT=port)
+    named = {check["name"]: check["state"] for check in json.loads(checks.stdout)["checks"]}
+    assert {each: state for each, state in named.items() if each in SERVICES} == found
 
 
 def test_two_nodes_are_refused(headrace_command: Any) -> None:

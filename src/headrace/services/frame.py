@@ -32,6 +32,7 @@ S = TypeVar("S", bound=HttpSettings)
 RESTARTS = Backoff(0.5, 10.0, jitter=0.0)
 STEADY_S = 30.0
 ANSWER_S_MAX = 2.0
+ANSWER_BYTES_MAX = 4_096
 Say = Callable[[str], None]
 
 
@@ -50,6 +51,7 @@ class Frame(Generic[S]):
     `start` are the words after `python` that lead to its commands. `services` open one service each, given the settings
     and an event that is set when it shall stop; `ports` are where they listen by default. `parts` opens what `doctor`
     asks. `programs` are run by `up` beside the services; `told` makes lines of what programs said when all were ready.
+    `whole` is the first of the services, if that one has all others in it: where it answers none of them is missing.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Frame(Generic[S]):
     ports: Mapping[str, int] = field(default_factory=dict)
     programs: Callable[[S, Mapping[str, str]], Sequence[Program]] = lambda _settings, _environment: ()
     told: Callable[[Mapping[str, str]], Iterable[str]] = lambda _said: ()
+    whole: str = ""
 
     def load(self, environment: Mapping[str, str], **flags: Any) -> S:
         """The settings of the environment, with what a command was given on top."""
@@ -143,9 +146,12 @@ class Frame(Generic[S]):
         for name, port in self.ports_of(settings).items():
             by_port.setdefault(port, []).append(name)
         for port, names in by_port.items():
-            if port:
-                title = f"{self.name} {' or '.join(names)}"
-                yield await asyncio.to_thread(_ready_at, title, settings.http_host, port)
+            if not port:
+                continue
+            check, service = await asyncio.to_thread(_ready_at, self.name, names, (settings.http_host, port))
+            yield check
+            if service and service == self.whole:
+                return
 
 
 def export_lines(variables: Mapping[str, str], unset: Sequence[str] = ()) -> Iterator[str]:
@@ -168,13 +174,23 @@ async def _asked(name: str, part: Part) -> Check:
     return fine(name, "answers")
 
 
-def _ready_at(title: str, host: str, port: int) -> Check:
+def _ready_at(application: str, names: Sequence[str], place: tuple[str, int]) -> tuple[Check, str]:
+    """How the service at a place is, and which one of these it says that it is; "" if it does not say."""
+    host, port = place
+    title, service = f"{application} {' or '.join(names)}", ""
     connection = HTTPConnection(host, port, timeout=ANSWER_S_MAX)
     try:
         connection.request("GET", "/healthz")
-        alive = connection.getresponse().status == 200
+        answer = connection.getresponse()
+        alive, said = answer.status == 200, answer.read(ANSWER_BYTES_MAX)
     except (OSError, HTTPException) as error:
-        return warning(title, f"nothing answers at {host} port {port}: {error}", "start it, or everything with `up`")
+        words = f"nothing answers at {host} port {port}: {error}"
+        return warning(title, words, "start it, or everything with `up`"), service
     finally:
         connection.close()
-    return fine(title, f"is alive at {host} port {port}") if alive else bad(title, "is not well", "see its log")
+    for name in names:
+        if f'"{application}-{name}"'.encode() in said:
+            title, service = f"{application} {name}", name
+    if not alive:
+        return bad(title, "is not well", "see its log"), service
+    return fine(title, f"is alive at {host} port {port}"), service

@@ -63,6 +63,7 @@ FRAME = Frame(
     {name: _opening(name) for name in _SENTENCES},
     _asked,
     HTTP_PORTS,
+    whole="all",
 )
 
 
