@@ -24,6 +24,7 @@ DASHBOARD = json.loads((INFRA / "grafana" / "dashboards" / "job_scheduler_overvi
 ALERTS = {
     "SchedulerLockLatencyHigh": ("> 0.5", 300),
     "SchedulerLockRenewalsFail": ("> 0.05", 60),
+    "SchedulerNoWorker": ("< 1", 120),
     "SchedulerSaturated": (">= 1", 600),
     "SchedulerJobsDie": ("> 10", 0),
     "SchedulerClockSkewed": ("> 0.25", 60),
@@ -95,7 +96,7 @@ def test_every_rule_is_valid_and_what_it_compares_is_there(prometheus: Prometheu
         assert _data(prometheus, name), name
     assert {name: (rule["query"].partition(" ")[2], rule["duration"]) for name, rule in alerts.items()} == ALERTS
     for rule in alerts.values():
-        assert re.split(r" >=? ", rule["query"])[0] in recorded
+        assert re.split(r" (?:<|>=?) ", rule["query"])[0] in recorded
         assert set(rule["annotations"]) == {"summary", "action"}
 
 
@@ -104,6 +105,21 @@ def test_jobs_that_die_raise_their_alert_and_no_other(prometheus: PrometheusServ
         return {rule["name"] for rule in prometheus.rules() if rule.get("state") == "firing"}
 
     until(lambda: firing() == {"SchedulerJobsDie"}, lambda: f"the one alert of {firing()}")
+
+
+def test_a_process_without_a_worker_is_not_counted_as_one(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    until(lambda: _data(prometheus, "scheduler:workers:count") == [1.0], "the one worker is counted")
+    with (
+        services(_environment(tmp_path), tmp_path, "api") as (process,),
+        PrometheusServer(targets=[process.url.removeprefix("http://")], rules=[RULES]) as server,
+    ):
+        server.wait_for("jobs_in_progress_max == 0", DATA_S_MAX)
+        until(lambda: {"SchedulerNoWorker"} <= _raised(server), lambda: f"the alert among {_raised(server)}")
+
+
+def _raised(server: PrometheusServer) -> set[str]:
+    """The alerts whose condition holds, also if not yet for long enough."""
+    return {rule["name"] for rule in server.rules() if rule.get("state") in ("pending", "firing")}
 
 
 async def test_a_root_cause_report_reads_its_series_from_it(prometheus: PrometheusServer, began: datetime) -> None:
