@@ -22,6 +22,7 @@ from headrace.http import Options, application
 from headrace.services import log_to_stderr
 from headrace_scheduler.frame import FRAME
 from headrace_scheduler.observe.spans import context_of, correlation_of, step, traceparent
+from headrace_scheduler.observe.traced_source import TracedSource
 from headrace_scheduler.service import SchedulerService
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -140,6 +141,18 @@ async def test_the_log_lines_of_a_job_have_one_correlation_id_and_nothing_of_its
     assert SECRET in f"{letter.last_error} {letter.stack}"
     assert SECRET not in "\n".join(said)
     assert SECRET not in "".join(span.to_json() for span in recorded.get_finished_spans())
+
+
+async def test_a_run_that_is_given_back_has_a_line_for_its_end(
+    embedded: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_to_stderr()
+    job = await embedded.create()
+    held = await embedded.hold(job.job_id, "one")
+    assert held is not None
+    assert await TracedSource(embedded.source).give_back(held)
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if "event=run.ended " in each]
+    assert f"job={job.job_id} fence={held.fence} state=given_back" in line
 
 
 def test_a_job_without_a_trace_is_known_by_its_own_id() -> None:

@@ -67,7 +67,11 @@ class TracedSource:
     async def give_back(self, held: HeldItem) -> bool:
         job_id, trace = _named(held)
         with step("release", trace, job_id=str(job_id), fencing_token=held.fence, state="given_back"):
-            return await self._source.give_back(held)
+            written = await self._source.give_back(held)
+        if written:
+            # Nothing went wrong, and yet the next line of this job is another run.
+            log.info("run.ended", job=held.key, fence=held.fence, state="given_back")
+        return written
 
     async def report(self, held: HeldItem, progress: Mapping[str, object]) -> bool:
         return await self._source.report(held, progress)
