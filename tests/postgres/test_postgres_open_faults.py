@@ -36,6 +36,10 @@ TABLES = (
 CHARGE = "INSERT INTO charge (item) VALUES (%s)"
 PATIENT = WorkerOptions(hold_s=30.0, poll_s=0.05, partial_s=0.05, grace_s=0.2)
 WAIT_S = 30.0
+# A worker commits on several connections, and a cut takes the first that comes.
+TRIES_MAX = 5
+# No AssertionError, which is what a twin must lead to.
+STRUCK_OTHERS = "whenever a line was cut it was that of another transaction of the worker"
 
 
 @pytest.fixture
@@ -103,10 +107,14 @@ class TestLinesThatBreak:
     async def test_a_commit_that_never_arrived_is_run_again_with_its_handler(
         self, engine: Engine, far: PostgresStore, line: Proxy, postgres_url: str
     ) -> None:
-        calls: list[int] = []
-        view = await work(engine, far, shop(calls, lambda: line.cut_before(b"COMMIT")))
-        assert (line.cuts, calls, charges(postgres_url)) == (1, [1, 1], [1])
-        assert (view.stages["pay"].done, view.stages["tell"].done) == (1, 1)
+        for tries in range(1, TRIES_MAX + 1):
+            calls: list[int] = []
+            view = await work(engine, far, shop(calls, lambda: line.cut_before(b"COMMIT")))
+            assert (line.cuts, charges(postgres_url)) == (tries, [1] * tries)
+            assert (view.stages["pay"].done, view.stages["tell"].done) == (1, 1)
+            if calls == [1, 1]:
+                return
+        raise RuntimeError(STRUCK_OTHERS)
 
     @pytest.mark.parametrize("pattern", [b"headrace.mark', true", b"headrace.settle"])
     async def test_a_line_that_breaks_before_commit_costs_no_attempt(
@@ -151,9 +159,14 @@ class TestLinesThatBreak:
             if len(calls) == 1:
                 line.cut_before(b"COMMIT")
 
-        view = await work(engine, far, flow, count=5)
-        assert (line.cuts, sum(calls), charges(postgres_url)) == (1, 10, [1, 2, 3, 4, 5])
-        assert view.stages["pay"].done == 5
+        for tries in range(1, TRIES_MAX + 1):
+            calls.clear()
+            view = await work(engine, far, flow, count=5)
+            assert (line.cuts, charges(postgres_url)) == (tries, sorted([1, 2, 3, 4, 5] * tries))
+            assert view.stages["pay"].done == 5
+            if sum(calls) == 10:
+                return
+        raise RuntimeError(STRUCK_OTHERS)
 
 
 class Apart(PostgresTransaction):
