@@ -94,6 +94,19 @@ async def test_a_schedule_whose_calendar_leaves_out_every_day_is_refused(gate: G
     assert (refused.status_code, "never fires" in refused.text) == (422, True)
 
 
+async def test_a_change_that_would_silence_a_schedule_is_refused(gate: Gate) -> None:
+    every_day, url = {"days_out": ["MON", "TUE", "WED", "THU", "FRI", "SAT"]}, f"/calendars/{NAME}"
+    for name in (NAME, "sundays"):
+        assert (await gate.ask("acme", "PUT", f"/calendars/{name}", json={"days_out": ["SUN"]})).status_code == 200
+    where = await gate.make("acme", {**CRON, "calendars": [NAME, "sundays"]})
+    refused = await gate.ask("acme", "PUT", url, json=every_day)
+    assert (refused.status_code, "would never fire again" in refused.text) == (409, True)
+    assert (await gate.ask("acme", "GET", url)).json()["days_out"] == ["SUN"]
+    assert (await gate.ask("blue", "PUT", url, json=every_day)).status_code == 200, "a calendar of its own"
+    assert (await gate.ask("acme", "POST", f"{where}/pause")).status_code == 200
+    assert (await gate.ask("acme", "PUT", url, json=every_day)).status_code == 200
+
+
 def test_calendars_and_the_audit_have_commands(headrace_command: Any, embedded_environment: dict[str, str]) -> None:
     def ran(*words: str) -> Any:
         done = headrace_command("--json", "scheduler", *words, **embedded_environment)

@@ -247,6 +247,14 @@ async def test_a_function_that_nobody_has_is_dead_at_once() -> None:
         await PythonCall().run(job(type="python", name="nobody"))
 
 
+def test_a_function_that_nobody_has_is_refused_by_whoever_runs_it() -> None:
+    """Another process may have it installed where its worker is."""
+    handlers, payload = builtin_handlers(SchedulerSettings()), {"type": "python", "name": "nobody"}
+    HandlerRegistry(handlers).admit(payload)
+    with pytest.raises(InvalidPayload, match="no installed package"):
+        HandlerRegistry(handlers, runs=True).admit(payload)
+
+
 def install(folder: Path, **functions: str) -> None:
     """A package with entry points of these names; each value is the source of a function of that name."""
     info = folder / "shop-1.0.dist-info"

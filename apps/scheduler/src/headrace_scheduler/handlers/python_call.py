@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from headrace import Dead
@@ -35,6 +35,11 @@ class PythonCall:
         mapping_of(payload, "arguments")
         refuse_others(payload, ("name", "arguments"))
 
+    def missing(self, payload: Mapping[str, Any]) -> str:
+        """Why no worker with the packages of this process could run it; empty: one could."""
+        name = text_of(payload, "name")
+        return "" if _found(name) else _missing(name)
+
     async def run(self, job: RunningJob) -> object:
         function = self._function(text_of(job.payload, "name"))
         arguments = mapping_of(job.payload, "arguments")
@@ -57,8 +62,16 @@ class PythonCall:
 
     def _function(self, name: str) -> Callable[..., Any]:
         if name not in self._known:
-            found = tuple(entry_points(group=GROUP, name=name))
+            found = _found(name)
             if not found:
-                raise Dead(f"no installed package has an entry point {name!r} of {GROUP}", "unknown_function")
+                raise Dead(_missing(name), "unknown_function")
             self._known[name] = found[0].load()
         return self._known[name]
+
+
+def _found(name: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP, name=name))
+
+
+def _missing(name: str) -> str:
+    return f"no installed package has an entry point {name!r} of {GROUP}"

@@ -36,14 +36,17 @@ class HandlerRegistry:
         self._of(payload).check(payload)
 
     def admit(self, payload: Mapping[str, Any]) -> None:
-        """The same for a job that is to be made, and `InvalidPayload` if a list does not allow what it does. A process
-        without a worker does not know the workers' lists: it goes by its own, where it has one. Fields without a type
-        complete at once in rows of other programs; whoever asks us with them has misspelt it, and must hear so."""
+        """The same for a job that is to be made, and `InvalidPayload` if a list does not allow what it does, or if it
+        calls a function that is not installed here. A process without a worker does not know the workers' lists and
+        packages: it goes by its own lists, where it has one. Fields without a type complete at once in rows of other
+        programs; whoever asks us with them has misspelt it, and must hear so."""
         handler = self._of(payload)
         handler.check(payload)
         if payload and not payload.get("type"):
             hint = f"one of {self._known()}; {{}} is a job that does nothing"
             raise InvalidPayload("payload.type is missing: nothing of it would be run", hint)
+        if self._runs and isinstance(handler, PythonCall) and (missing := handler.missing(payload)):
+            raise InvalidPayload(missing, "install the package that has it where the worker runs, and start it again")
         if not isinstance(handler, AllowListed) or not (self._runs or handler.allowed):
             return
         if refusal := handler.refusal(payload):
