@@ -31,6 +31,8 @@ from headrace_scheduler.work.job_source import JobSource
 BUCKETS = "4"
 HOLD_S = 30.0
 STRAYS = (-7, 99, 1_999_999)
+# The last write time there is; at the same time a deletion wins.
+LAST_US = 2**63 - 1
 """Buckets that nobody of ours writes to."""
 _JOB = ("bucket_id", "scheduled_time", "job_id")
 KEYS = {
@@ -159,16 +161,15 @@ def patient(options: CassandraOptions) -> CassandraOptions:
 
 
 async def clean(options: CassandraOptions) -> None:
-    """Empty the tables row by row, which is faster than truncating them. What a clock ahead has written goes as well,
-    and a deletion that is dated ahead hides nothing but the row of a job that is over."""
+    """Empty the tables row by row, which is faster than truncating them. What was written at the last time there is
+    goes as well, and a deletion that is dated so hides nothing but the row of a job that is over."""
     session = await CassandraSession.open(patient(options))
     try:
-        ahead_us = micros(datetime.now(UTC) + timedelta(days=36_500))
         for table, key in KEYS.items():
             found = f"all_{table}"
             await session.prepare({found: CqlStatement.of(found, f"SELECT {', '.join(key)} FROM {table}")})
             where = " AND ".join(f"{name} = :{name}" for name in key)
-            one = CqlStatement.of(f"one_{table}", f"DELETE FROM {table} USING TIMESTAMP {ahead_us} WHERE {where}")
+            one = CqlStatement.of(f"one_{table}", f"DELETE FROM {table} USING TIMESTAMP {LAST_US} WHERE {where}")
             await session.prepare({one.name: one})
             for row in (await session.run(found)).rows:
                 await session.run(one.name, dict(zip(key, row, strict=True)))

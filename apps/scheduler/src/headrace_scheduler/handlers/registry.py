@@ -38,13 +38,9 @@ class HandlerRegistry:
     def admit(self, payload: Mapping[str, Any]) -> None:
         """The same for a job that is to be made, and `InvalidPayload` if a list does not allow what it does, or if it
         calls a function that is not installed here. A process without a worker does not know the workers' lists and
-        packages: it goes by its own lists, where it has one. Fields without a type complete at once in rows of other
-        programs; whoever asks us with them has misspelt it, and must hear so."""
+        packages: it goes by its own lists, where it has one."""
         handler = self._of(payload)
         handler.check(payload)
-        if payload and not payload.get("type"):
-            hint = f"one of {self._known()}; {{}} is a job that does nothing"
-            raise InvalidPayload("payload.type is missing: nothing of it would be run", hint)
         if self._runs and isinstance(handler, PythonCall) and (missing := handler.missing(payload)):
             raise InvalidPayload(missing, "install the package that has it where the worker runs, and start it again")
         if not isinstance(handler, AllowListed) or not (self._runs or handler.allowed):
@@ -67,12 +63,10 @@ class HandlerRegistry:
     def _of(self, payload: Mapping[str, Any]) -> JobHandler:
         kind = payload.get("type", NO_TYPE)
         if not isinstance(kind, str) or kind not in self._handlers:
+            known = ", ".join(name for name in self._handlers if name)
             shown = f" {kind!r}" if is_type(kind) else ""
-            raise InvalidPayload(f"payload.type{shown} is known to no handler", f"one of {self._known()}")
+            raise InvalidPayload(f"payload.type{shown} is known to no handler", f"one of {known}")
         return self._handlers[kind]
-
-    def _known(self) -> str:
-        return ", ".join(name for name in self._handlers if name)
 
 
 def builtin_handlers(settings: SchedulerSettings) -> dict[str, JobHandler]:
