@@ -40,11 +40,15 @@ def own_environment() -> Iterator[None]:
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    document: dict[str, object] = json.loads(printed(line, capsys, is_json=True))
+    return document
+
+
+def printed(line: str, capsys: pytest.CaptureFixture[str], is_json: bool = False) -> str:
     tree = typer.Typer()
     service_commands(tree, SHOP, TILL)
-    tree([line], obj=Session({}, True, False), standalone_mode=False)
-    document: dict[str, object] = json.loads(capsys.readouterr().out)
-    return document
+    tree([line], obj=Session({}, is_json, False), standalone_mode=False)
+    return capsys.readouterr().out
 
 
 def test_each_service_is_one_command() -> None:
@@ -58,6 +62,11 @@ def test_settings_of_all_are_listed(own_environment: None, capsys: pytest.Captur
     os.environ["TILL_HTTP_PORT"] = "7"
     listed = run("settings", capsys)
     assert (listed["SHOP_HTTP_PORT"], listed["TILL_HTTP_PORT"]) == (None, "7")
+
+
+def test_settings_are_printed_as_they_are(own_environment: None, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ["TILL_HTTP_HOST"] = "[red]x[/y]"
+    assert "[red]x[/y]" in printed("settings", capsys)
 
 
 def test_doctor_examines_all(own_environment: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from headrace.errors import HeadraceError, OperatorError, Unknown, Unreachable, UnsafeStore
 from headrace.services import Stopped, patiently
@@ -44,3 +45,15 @@ async def test_a_stop_ends_the_waiting() -> None:
 
     with pytest.raises(Stopped):
         await patiently(work, 60, stop)
+
+
+async def test_the_same_outage_is_logged_once() -> None:
+    errors = ["refused", "refused", "full", "full"]
+
+    async def work() -> None:
+        if errors:
+            raise Unreachable(errors.pop(0))
+
+    with capture_logs() as lines:
+        await patiently(work, 60, asyncio.Event())
+    assert [line["error"] for line in lines] == ["refused", "full"]

@@ -117,7 +117,11 @@ def test_calendars_and_the_audit_have_commands(headrace_command: Any, embedded_e
     assert ran("calendars", "show", NAME, "--tenant", "acme")["name"] == NAME
     assert ran("calendars", "list")["calendars"] == []
     assert ran("calendars", "remove", NAME, "--tenant", "acme")["status"] == "removed"
-    told = ran("audit", "list", "--tenant", "acme")["events"]
+    whole = ran("audit", "list", "--tenant", "acme")
+    told = whole["events"]
+    assert whole["is_all"]
+    cut = ran("audit", "list", "--tenant", "acme", "--limit", "1")
+    assert (len(cut["events"]), cut["is_all"]) == (1, False)
     assert [(each["action"], each["subject"]) for each in told] == [("calendar.put", NAME), ("calendar.remove", NAME)]
     assert ran("audit", "list", "--tenant", "blue")["events"] == []
 

@@ -105,11 +105,13 @@ def _settings(session: Session, frames: Sequence[Frame[Any]]) -> None:
             known[one.variable], values[one.variable] = one, _shown(one, getattr(read, one.name))
 
     def show(console: Any) -> None:
+        from rich.markup import escape
+
         from headrace.cli.tables import plain_table
 
         table = plain_table("variable", "value", "meaning")
         for one in known.values():
-            table.add_row(one.variable, values[one.variable] or "–", one.facts.doc)
+            table.add_row(one.variable, escape(values[one.variable] or "–"), escape(one.facts.doc))
         console.print(table)
 
     session.answer(values, show)

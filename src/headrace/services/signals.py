@@ -15,6 +15,8 @@ from headrace.core.errors import HeadraceError
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 AGAIN_S = 0.5
+# One that stays away is logged now and then.
+LOG_AGAIN_S = 10.0
 log = structlog.get_logger("headrace.services")
 
 
@@ -53,13 +55,17 @@ async def rest(stop: asyncio.Event, seconds: float, bell: asyncio.Event | None =
 async def patiently(work: Callable[[], Awaitable[T]], wait_s: float, stop: asyncio.Event) -> T:
     """Servers come up in any order and may break off: what heals is tried again for `wait_s`. Raises `Stopped` if the
     stop comes first."""
-    deadline = asyncio.get_running_loop().time() + wait_s
+    now = asyncio.get_running_loop().time
+    deadline = now() + wait_s
+    logged, log_again_at = "", 0.0
     while not stop.is_set():
         try:
             return await work()
         except HeadraceError as error:
-            if not error.heals or asyncio.get_running_loop().time() >= deadline:
+            if not error.heals or now() >= deadline:
                 raise
-            log.warning("server.awaited", error=str(error))
+            if str(error) != logged or now() >= log_again_at:
+                logged, log_again_at = str(error), now() + LOG_AGAIN_S
+                log.warning("server.awaited", error=logged)
             await rest(stop, AGAIN_S)
     raise Stopped

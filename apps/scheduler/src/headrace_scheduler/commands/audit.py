@@ -27,20 +27,24 @@ def list_audit(
     acts by hand are written down."""
     import asyncio
 
-    found = asyncio.run(_read(_day(day), of(context).flags.get("tenant") or "", limit))
-    of(context).answer({"events": found}, lambda console: console.print("\n".join(map(_line, found))))
+    found, is_all = asyncio.run(_read(_day(day), of(context).flags.get("tenant") or "", limit))
+    lines = [*map(_line, found), *([] if is_all else [f"there are more: --limit {2 * limit}, or another --day"])]
+    # What was asked for is printed as it is, and not as markup.
+    of(context).answer(
+        {"events": found, "is_all": is_all}, lambda console: console.print("\n".join(lines), markup=False)
+    )
     return Exit.OK
 
 
-async def _read(day: str, tenant: str, limit: int) -> list[dict[str, Any]]:
+async def _read(day: str, tenant: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
     from headrace_scheduler.api.audit_routes import audit_document
     from headrace_scheduler.frame import FRAME
     from headrace_scheduler.parts import open_tables
     from headrace_scheduler.tables.audit_events import AuditEvents
 
     async with open_tables(FRAME.load(os.environ)) as opened:
-        events, _ = await AuditEvents(opened.tables).page(day, tenant, None, limit)
-        return [audit_document(event) for event in events]
+        events, after = await AuditEvents(opened.tables).page(day, tenant, None, limit)
+        return [audit_document(event) for event in events], after is None
 
 
 def _day(text: str | None) -> str:
