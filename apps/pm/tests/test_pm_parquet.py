@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pm_kafka_world import FILE, MemoryCheckpoints, Row, batch_of, file_batches, ordered, truth
 
-from headrace.errors import ClaimLost, StoreFull
+from headrace.errors import ClaimLost, OperatorError, StoreFull
 from headrace_pm.counters.batch import CounterBatch
 from headrace_pm.counters.row_digest import DIGEST_MODULUS, batch_digest
 from headrace_pm.kafka.checkpoints import Checkpoint
@@ -47,14 +47,17 @@ def parts(folder: Path) -> list[str]:
 
 async def test_every_counter_is_there_once(tmp_path: Path) -> None:
     checkpoints, batches = MemoryCheckpoints(), [batch_of(number) for number in range(4)]
-    assert found_in(tmp_path) == []
-    done = await ParquetSink(tmp_path, checkpoints).write(FILE, file_batches(4))
+    assert found_in(tmp_path / "counters") == []
+    sink = ParquetSink(tmp_path / "counters", checkpoints)
+    await sink.answers()
+    done = await sink.write(FILE, file_batches(4))
+    assert sink.moved_at > 0
     assert done == checkpoints.kept == whole(batches)
-    assert found_in(tmp_path) == truth(batches)
-    (path,) = revision_files(tmp_path)
+    assert found_in(tmp_path / "counters") == truth(batches)
+    (path,) = revision_files(tmp_path / "counters")
     told = pq.read_metadata(path).metadata
     assert (told[b"headrace.file"].decode(), told[b"headrace.revision"]) == (FILE.name, b"2")
-    assert parts(tmp_path) == []
+    assert parts(tmp_path / "counters") == []
 
 
 async def test_a_large_file_has_row_groups_of_bounded_size_and_those_of_nothing_none(tmp_path: Path) -> None:
@@ -164,3 +167,9 @@ async def test_a_full_disk_heals_and_nothing_is_published(tmp_path: Path) -> Non
     assert revision_files(tmp_path) == []
     await ParquetSink(tmp_path, MemoryCheckpoints()).write(FILE, file_batches(3))
     assert len(revision_files(tmp_path)) == 1
+
+
+async def test_a_folder_that_cannot_be_written_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OperatorError, match="file cannot be written"):
+        await ParquetSink(tmp_path / "file" / "counters", MemoryCheckpoints()).answers()

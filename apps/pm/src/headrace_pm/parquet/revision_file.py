@@ -113,7 +113,8 @@ class RevisionFile:
     def _move(self) -> None:
         there = published(self.path)
         if there is not None and there.epoch > self._file.epoch:
-            raise ClaimLost(f"{self.path.name} was written by a later claim, with epoch {there.epoch}")
+            later = f"{self.path.name} was written by a later claim, with epoch {there.epoch}"
+            raise ClaimLost(later, self._file.epoch)
         os.rename(self._part, self.path)
         # What killed processes left: they had an earlier claim, or they would not have been succeeded.
         for left in self.path.parent.glob(f"{self.path.stem}.e*.part"):

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from headrace.errors import OperatorError, StoreFull
 from headrace_pm.counters.batch import CounterBatch
 from headrace_pm.kafka.checkpoints import Checkpoint, CheckpointStore
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.parquet.revision_file import RevisionFile, published, revision_path
 
-SINK = "parquet"
+# It has Kafka's place, and so its checkpoint and its flag.
+SINK = "kafka"
 Batches = Callable[[int], Iterator[CounterBatch]]
 
 
 class ParquetSink:
     """Writes files below a folder; any number at once, from any number of processes."""
 
-    def __init__(self, folder: Path, checkpoints: CheckpointStore, name: str = SINK) -> None:
-        self._folder, self._checkpoints, self.name = folder, checkpoints, name
+    name = SINK
+
+    def __init__(self, folder: Path, checkpoints: CheckpointStore) -> None:
+        self._folder, self._checkpoints = folder, checkpoints
+        self.moved_at = 0.0
 
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """The whole file, unless it is there already; then its checkpoint. `ClaimLost` if another claim has taken the
         file over. A cancelled one leaves nothing behind."""
-        start = await self._checkpoints.load(file.file_id, self.name)
-        work = _Writing(self._folder, file, batches, start)
+        start = await self._checkpoints.load(file.file_id, SINK)
+        work = _Writing(self._folder, file, self._noted(batches), start)
         running = asyncio.ensure_future(asyncio.to_thread(work.run))
         try:
             checkpoint = await asyncio.shield(running)
@@ -40,8 +47,30 @@ class ParquetSink:
         if checkpoint is None:
             raise asyncio.CancelledError
         if checkpoint != start:
-            await self._checkpoints.save(file.file_id, self.name, file.epoch, checkpoint)
+            await self._checkpoints.save(file.file_id, SINK, file.epoch, checkpoint)
         return checkpoint
+
+    async def answers(self) -> object:
+        """Whether the folder can be written to."""
+        return await asyncio.to_thread(self._look)
+
+    def _look(self) -> None:
+        place = next(each for each in (self._folder, *self._folder.absolute().parents) if each.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise OperatorError(f"{place} cannot be written", "look at PM_HOME")
+        if shutil.disk_usage(place).free == 0:
+            raise StoreFull(f"the disk of {place} is full", "free some room; work goes on by itself")
+
+    def _noted(self, batches: Batches) -> Batches:
+        """The same batches; whenever one is asked for, the one before is written."""
+        clock = asyncio.get_running_loop().time
+
+        def noted(since: int) -> Iterator[CounterBatch]:
+            for batch in batches(since):
+                yield batch
+                self.moved_at = clock()
+
+        return noted
 
 
 class _Writing:
