@@ -9,6 +9,7 @@ from headrace.services import setting
 from headrace_pm.kafka.settings import MEBIBYTE, KafkaSettings
 
 DATABASE = "default"
+URL = "http://127.0.0.1:8123"
 HTTP_PORT = 8091
 SCHEMES = ("http", "https")
 
@@ -25,11 +26,11 @@ class ClickHouseSettings(KafkaSettings):
     """Where blocks go, and when a block is large enough."""
 
     clickhouse_url: str = setting(
-        "http://127.0.0.1:8123",
+        "",
         "ClickHouse as http://HOST:PORT/DATABASE or http://USER:PASSWORD@HOST:PORT/DATABASE",
         secret=True,
         parse=_url,
-        without="`http://127.0.0.1:8123`",
+        without=f"`{URL}`",
     )
     clickhouse_group: str = setting("pm-clickhouse", "the consumer group that shares the topic's partitions")
     clickhouse_block_rows: int = setting(200_000, "a block is written with so many rows", low=1, high=1_000_000)
@@ -49,7 +50,7 @@ class ClickHouseSettings(KafkaSettings):
 
     @property
     def clickhouse(self) -> SplitResult:
-        return urlsplit(self.clickhouse_url)
+        return urlsplit(self.clickhouse_url or URL)
 
     @property
     def clickhouse_database(self) -> str:

@@ -11,9 +11,9 @@ from headrace.services import setting, whole_environment
 GIBIBYTE = 1024**3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FtpSettings:
-    """Read with the prefix `PM_`."""
+    """Read with the prefix `PM_`. Without slots, so that it can be a base beside others."""
 
     downloads: int = setting(10, "connections for transfers, per server", low=1, high=200)
     ftp_connect_s: float = setting(10.0, "how long a server may take to connect and log in", low=0.1, high=600)
