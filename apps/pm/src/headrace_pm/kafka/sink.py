@@ -7,7 +7,7 @@ their way, cut exactly as before. A worker that lost its claim learns it from it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import structlog
@@ -21,24 +21,25 @@ from headrace_pm.kafka.delivery import BatchDelivery
 from headrace_pm.kafka.forms import RecordForm
 from headrace_pm.kafka.producer import CounterProducer
 from headrace_pm.kafka.records import FORMS, BatchRecords, FileRevision
+from headrace_pm.sinks.counter_sink import STREAM_SINK, Batches
 
-SINK = "kafka"
-Batches = Callable[[int], Iterator[CounterBatch]]
-"""The batches of a file from this number on."""
 log = structlog.get_logger("headrace_pm.kafka")
 
 
 class KafkaSink:
     """Writes files to the topic of a producer; any number at once."""
 
+    name = STREAM_SINK
+
     def __init__(self, producer: CounterProducer, checkpoints: CheckpointStore, form: RecordForm) -> None:
         self._producer, self._checkpoints, self._records_of = producer, checkpoints, FORMS[form]
+        self.moved_at = 0.0
 
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """Every batch after the file's checkpoint, until the broker has acknowledged all of them and the checkpoint
         says so. `ClaimLost` if another claim has taken the file over. While Kafka or the checkpoints do not answer it
         waits: whoever has no time for that cancels it, and nothing is lost."""
-        start = await self._checkpoints.load(file.file_id, SINK)
+        start = await self._checkpoints.load(file.file_id, self.name)
         passage = _Passage(start)
         with bare_errors():
             try:
@@ -49,6 +50,14 @@ class KafkaSink:
                 passage.is_over = True
         return passage.prefix.checkpoint
 
+    async def answers(self) -> object:
+        await self._producer.answers()
+        return self.moved_at
+
+    def _acknowledged(self, passage: _Passage, share: BatchShare) -> None:
+        self.moved_at = asyncio.get_running_loop().time()
+        passage.acknowledged(share)
+
     async def _send(self, file: FileRevision, batches: Iterator[CounterBatch], passage: _Passage) -> None:
         while (prepared := await asyncio.to_thread(self._next, file, batches)) is not None:
             share, records = prepared
@@ -57,7 +66,7 @@ class KafkaSink:
                 passage.acknowledged(share)
                 continue
             delivery = BatchDelivery(
-                records, partial(passage.acknowledged, share), passage.failed, lambda: not passage.is_over
+                records, partial(self._acknowledged, passage, share), passage.failed, lambda: not passage.is_over
             )
             await self._producer.send(delivery)
             passage.sent = share.number + 1
@@ -79,11 +88,11 @@ class KafkaSink:
             if checkpoint == saved:
                 continue
             try:
-                await self._checkpoints.save(file.file_id, SINK, file.epoch, checkpoint)
+                await self._checkpoints.save(file.file_id, self.name, file.epoch, checkpoint)
             except HeadraceError as error:
                 if not error.heals:
                     raise
-                log.warning("checkpoint.failing", sink=SINK, error=str(error))
+                log.warning("checkpoint.failing", sink=self.name, error=str(error))
                 await asyncio.sleep(pauses.next_s())
                 passage.moved()
             else:
