@@ -264,7 +264,7 @@ async def _catalogue(opened: Tables, tables: Sequence[Statements]) -> Catalogue:
     dialect, found = opened.dialect, dict[str, TableStatement]()
     for brought in tables:
         if migrations := brought.migrations(dialect):
-            await opened.migrate(brought.package, migrations)
+            await opened.migrate(brought.owner, migrations)
         named = brought.named(dialect)
         if twice := sorted(found.keys() & named.keys()):
             raise CallerError(f"{brought.package} has a statement {twice[0]}, and another package has one too")

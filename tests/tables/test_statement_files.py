@@ -56,6 +56,22 @@ async def test_a_program_has_its_tables_by_connecting(package: Package, tmp_path
             assert name in [guest for guest, _ in await engine.rows("guests")]
 
 
+async def test_the_same_statements_work_on_tables_of_their_own(package: Package, tmp_path: Path) -> None:
+    guests = "-- creates: guest\nCREATE TABLE guest (name TEXT PRIMARY KEY)\n\n"
+    made = f"{guests}-- creates: guest_room\nCREATE TABLE guest_room (x)"
+    name = package("motel", sqlite__guests=GUESTS, sqlite__migrations__0001_guests=made)
+    whole = Statements(name)
+    apart = Statements(name, copy="trial", renamed=(("guest", "trial_guest"),))
+    assert whole.created("sqlite") == {"guest", "guest_room"}
+    store = f"sqlite:///{tmp_path}/store.db"
+    for night in range(2):
+        async with headrace.connect(store, tables=whole) as engine, headrace.connect(store, tables=apart) as trial:
+            await engine.run("add_guest", name=f"Lan {night}")
+            await trial.run("add_guest", name=f"Minh {night}")
+            assert {guest for guest, _ in await engine.rows("guests")} <= {"Lan 0", "Lan 1"}
+            assert {guest for guest, _ in await trial.rows("guests")} <= {"Minh 0", "Minh 1"}
+
+
 def test_a_statement_that_only_reads_is_known(package: Package) -> None:
     found = Statements(package("inn", sqlite__guests=GUESTS)).named("sqlite")
     assert {name: statement.reads for name, statement in found.items()} == {"add_guest": False, "guests": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import LiteralString
@@ -20,25 +20,53 @@ from headrace.core.table_statements import TableMigration, TablePart, TableState
 
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
 _CREATES = re.compile(r"^-- creates: ([a-z_0-9]+)\n", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
     """The statements of a package. `repeatable` declares that each of them may be run twice and leaves what it left the
-    first time: then a unit whose answer was lost is sent again without a mark of it in the store."""
+    first time: then a unit whose answer was lost is sent again without a mark of it in the store.
+
+    With `renamed` the same statements work on tables of their own: (table, its other name) for each, in statements and
+    migrations alike. `copy` names such a set, whose migrations are counted apart."""
 
     package: str
     repeatable: bool = False
+    copy: str = ""
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """Under which name the migrations are counted."""
+        return f"{self.package}:{self.copy}" if self.copy else self.package
 
     def named(self, dialect: str) -> Mapping[str, TableStatement]:
         """All statements of a dialect by name."""
         texts = named_statements(self.package, dialect)
-        return {name: TableStatement.of(name, text, self.repeatable) for name, text in texts.items()}
+        return {name: TableStatement.of(name, self._own(text), self.repeatable) for name, text in texts.items()}
 
     def migrations(self, dialect: str) -> tuple[TableMigration, ...]:
         """In order of their numbers."""
-        return _migrations(self.package, dialect)
+        found = _migrations(self.package, dialect)
+        if not self.renamed:
+            return found
+        return tuple(replace(each, parts=tuple(map(self._own_part, each.parts))) for each in found)
+
+    def created(self, dialect: str) -> set[str]:
+        """The tables that the migrations make, by the names in their files."""
+        return {part.creates for each in _migrations(self.package, dialect) for part in each.parts if part.creates}
+
+    def _own_part(self, part: TablePart) -> TablePart:
+        return TablePart(self._own(part.creates), self._own(part.text))
+
+    def _own(self, text: str) -> str:
+        if not self.renamed:
+            return text
+        others = dict(self.renamed)
+        # Whole words only: an index may begin with the name of its table, and belongs to it alone.
+        return _WORD.sub(lambda word: others.get(word[0], word[0]), text)
 
 
 @cache
