@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,11 @@ def write_dictionary(folder: Path, rows: DictionaryRows) -> None:
 def read_dictionary(folder: Path) -> DictionaryRows:
     """Read the four files. A row that cannot be one is `CallerError`, with the file and the line."""
     return DictionaryRows(
-        {name: _whole(number, where) for where, (number, name) in _read(folder, "ne")},
-        {(_whole(counter, where), level): group for where, (counter, level, group) in _read(folder, "counter_cat")},
+        {name: whole_number(number, where) for where, (number, name) in _read(folder, "ne")},
+        {
+            (whole_number(counter, where), level): group
+            for where, (counter, level, group) in _read(folder, "counter_cat")
+        },
         {code: level for _, (code, level) in _read(folder, "extra_field_column")},
         {name: rat_type for _, (name, rat_type) in _read(folder, "node_function")},
     )
@@ -46,26 +49,30 @@ def _write(folder: Path, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def _read(folder: Path, table: str) -> Iterator[tuple[str, list[str]]]:
+    return csv_rows(folder / f"{table}.csv", COLUMNS[table])
+
+
+def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """The rows of a file, each with the words that say where it stands. Columns may come in any order, and more."""
-    path = folder / f"{table}.csv"
     try:
         file = path.open(encoding="utf-8-sig", newline="")
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}") from None
     with file:
         reader = csv.DictReader(file)
-        missing = [column for column in COLUMNS[table] if column not in (reader.fieldnames or ())]
+        missing = [column for column in columns if column not in (reader.fieldnames or ())]
         if missing:
             raise CallerError(f"{path} has no column {', '.join(missing)}")
         for row in reader:
-            found = [row[column] for column in COLUMNS[table]]
+            found = [row[column] for column in columns]
             where = f"{path}, line {reader.line_num}"
             if None in found:
                 raise CallerError(f"{where}: fewer values than columns")
             yield where, found
 
 
-def _whole(text: str, where: str) -> int:
+def whole_number(text: str, where: str) -> int:
+    """The number that a cell holds."""
     try:
         return int(text)
     except ValueError:

@@ -47,7 +47,9 @@ class FileServer:
         found = _HOST.fullmatch(host.strip())
         if found is None or (found[1] or "ftp").lower() not in list(WireProtocol):
             forms = ", ".join(f"{each}://HOST" for each in WireProtocol)
-            raise CallerError(f"{host.strip()[:80]!r} is not a host", f"write HOST, or {forms}")
+            # What stands before an @ may be a password.
+            named = host.strip().rpartition("@")[2][:80]
+            raise CallerError(f"{named!r} is not a host", f"write HOST, or {forms}; the user has a column of its own")
         if not 0 < port < 65_536 or not user or _NO_WORD.search(user) or not system_type:
             raise CallerError(f"the server {found[2]} lacks a port, a user or a system type")
         name, protocol = found[2].strip("[]"), WireProtocol((found[1] or "ftp").lower())

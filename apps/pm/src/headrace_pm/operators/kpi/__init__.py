@@ -1,0 +1,1 @@
+"""Key performance indicators: formulas over counters, and their values by hour and day."""

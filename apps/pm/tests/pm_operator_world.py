@@ -1,0 +1,37 @@
+"""Tables of pm and of its operators in a fresh database, and small files to import."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from headrace.tables import OpenTables, open_tables
+from headrace_pm.operators import OPERATOR_TABLES
+from headrace_pm.tables import PM_TABLES
+
+FILES = {
+    "ftp_server": "id,system_type,host,port,user_name,password_ref\n1,5GA,10.0.0.1,21,pm,env:PM_FTP\n",
+    "ftp_path": "id,server_id,path\n1,1,/Access/\n2,1,/Core/\n",
+    "ne": "id,name\n1,gnb-1\n2,gnb-2\n",
+    "counter_cat": "counter_id,object_level,group_code\n101,3,RRC\n102,3,RRC\n103,4,RRC\n",
+    "extra_field_column": "code,level_id\nrat_type,3\n",
+    "node_function": "name,rat_type\ngNodeB,NR\n",
+    "pm_kpi": "name,formula,unit\nrrc_success,100 * c101 / c102,%\n",
+}
+
+
+@asynccontextmanager
+async def operator_tables(url: str) -> AsyncIterator[OpenTables]:
+    async with open_tables(url, [PM_TABLES, OPERATOR_TABLES]) as tables:
+        yield tables
+
+
+def written(folder: Path, files: Mapping[str, str] = FILES) -> Path:
+    """A folder with these files; None of it is left from before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(text, "utf-8")
+    return folder
