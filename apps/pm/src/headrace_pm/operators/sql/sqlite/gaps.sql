@@ -1,0 +1,14 @@
+-- name: deliveries
+-- One step in the primary key for each record time of each of up to 50 elements ("Using index for group-by"): fixed
+-- names of values, because a list that the server has to look up would be joined and not seek.
+SELECT ne_id, record_time AS "at [time]", duration FROM pm_counter_data
+ WHERE ne_id IN (:ne_00, :ne_01, :ne_02, :ne_03, :ne_04, :ne_05, :ne_06, :ne_07, :ne_08, :ne_09,
+               :ne_10, :ne_11, :ne_12, :ne_13, :ne_14, :ne_15, :ne_16, :ne_17, :ne_18, :ne_19,
+               :ne_20, :ne_21, :ne_22, :ne_23, :ne_24, :ne_25, :ne_26, :ne_27, :ne_28, :ne_29,
+               :ne_30, :ne_31, :ne_32, :ne_33, :ne_34, :ne_35, :ne_36, :ne_37, :ne_38, :ne_39,
+               :ne_40, :ne_41, :ne_42, :ne_43, :ne_44, :ne_45, :ne_46, :ne_47, :ne_48, :ne_49)
+   AND record_time >= :first AND record_time < :end
+ GROUP BY ne_id, record_time, duration
+
+-- name: elements
+SELECT id, name FROM ne ORDER BY name
