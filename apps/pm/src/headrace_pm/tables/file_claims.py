@@ -7,17 +7,27 @@ database's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, islice, zip_longest
 from uuid import uuid4
 
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Polled, SourceFeatures, is_worker_lost
-from headrace.tables import OpenTables, Ran, UnitOfWork
+from headrace.tables import OpenTables, Row
+from headrace_pm.ftp.stamps import Stamp
+from headrace_pm.tables.steps import run
 
-SINKS = ("mysql", "kafka")
 SETTLED, GIVEN_BACK = "settled", "given back"
-_STATES = {ItemState.DONE: "file_done", ItemState.AGAIN: "file_again", ItemState.DEAD: "file_dead"}
+# What another process has on its disk is cheaper to wait for than to fetch again; a minute is two leases.
+AFFINITY_S = 60.0
+ATTEMPTS_MAX = "attempts_max"
+"""The rule by which a file dies of its retries: raise its `max_retry`, and it is tried again. Other rules are final."""
+_STATES = {
+    ItemState.DONE: ("file_done", "revision_whole"),
+    ItemState.AGAIN: ("file_again",),
+    ItemState.DEAD: ("file_dead",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +44,14 @@ class HeldFile:
     mysql_processed: bool
     clickhouse_processed: bool
     revision: int
-    version: int | None
+    version: int
+    """Orders everything that was ever read of any file: a higher one wins in every sink."""
     spool: str | None
+    """Whose spool has it, as it was when the hold began."""
+    archived_as: str | None
+    """Where this very content is now, if it was moved: a path as text, see `headrace_pm.ftp.names`."""
+    stamp: Stamp
+    """As it was last listed; `Stamp(0)` if somebody put it into the table and did not say."""
 
 
 class FileClaims:
@@ -44,24 +60,33 @@ class FileClaims:
 
     features = SourceFeatures(reports=False)
 
-    def __init__(self, tables: OpenTables) -> None:
-        self._tables = tables
+    def __init__(self, tables: OpenTables, spool_name: str = "", accepting: Callable[[], bool] = lambda: True) -> None:
+        """`spool_name` is the spool of this process, as host:path. While it is not `accepting`, only what lies there
+        already is found: that makes room."""
+        self._tables, self._spool, self._accepting = tables, spool_name, accepting
 
     async def poll(self, count_max: int) -> Polled:
-        found = await self._tables.rows("files_waiting", count_max=count_max)
-        return Polled(tuple(ItemCandidate(str(number)) for (number,) in found))
+        some = {"spool": self._spool, "count_max": count_max}
+        if not self._accepting():
+            return _polled([await self._tables.rows("files_spooled", **some)], count_max)
+        found = [await self._tables.rows("files_lost", **some)]
+        for state, system_type in await self._tables.rows("systems_waiting"):
+            where = {"state": state, "system_type": system_type, "affinity_us": _microseconds(AFFINITY_S)}
+            found.append(await self._tables.rows("files_waiting", **some, **where))
+        return _polled(found, count_max)
 
     async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
         key = {"id": int(candidate.key), "request": str(uuid4())}
         async with self._tables.transaction() as tx:
-            _run(tx, "claim_begin", key)
-            _run(tx, "claim_take", {**key, "owner": holder, "hold_us": _microseconds(hold_s)})
-            _run(tx, "claim_state", key)
-            tx.run_many("claim_sinks", [{**key, "sink": sink} for sink in SINKS])
-            read = _run(tx, "claim_read", key)
+            run(tx, "claim_begin", key)
+            run(tx, "claim_take", {**key, "owner": holder, "hold_us": _microseconds(hold_s)})
+            for name in ("claim_state", "claim_sinks", "claim_revision"):
+                run(tx, name, key)
+            read = run(tx, "claim_read", key)
         if not read.rows:
             return None
-        epoch, attempts, attempts_max, losses, crashes, *row = read.rows[0]
+        epoch, attempts, attempts_max, losses, crashes, *row, size, modified = read.rows[0]
+        row.append(Stamp(size, modified))
         held = HeldFile(int(candidate.key), epoch, *row)
         return HeldItem(
             candidate.key,
@@ -86,20 +111,22 @@ class FileClaims:
             # The row counts retries, and what is done was none.
             attempts = held.attempts
         due = datetime.fromtimestamp(settlement.decided_at + settlement.delay_s, UTC)
-        is_due_later = settlement.state is ItemState.AGAIN
+        waits = settlement.state is ItemState.AGAIN
         return await self._ended(
             held,
             _STATES[settlement.state],
             SETTLED,
             attempts=attempts,
             error=failure.reason if failure else None,
-            due_at=due if is_due_later else None,
+            due_at=due if waits else None,
             stays_suspect=is_worker_lost(settlement),
+            keeps_spool=waits,
+            is_permanent=settlement.state is ItemState.DEAD and failure is not None and failure.rule != ATTEMPTS_MAX,
         )
 
     async def give_back(self, held: HeldItem) -> bool:
         values = {"attempts": held.attempts, "error": None, "due_at": None, "stays_suspect": True}
-        return await self._ended(held, "file_again", GIVEN_BACK, **values)
+        return await self._ended(held, ("file_again",), GIVEN_BACK, **values, keeps_spool=True, is_permanent=False)
 
     async def report(self, held: HeldItem, progress: Mapping[str, object]) -> bool:
         """The table of files has no place for it."""
@@ -108,22 +135,27 @@ class FileClaims:
     def on_wake(self, ring: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    async def _ended(self, held: HeldItem, state: str, ended: str, **values: object) -> bool:
-        key = {"id": int(held.key), "epoch": held.fence, **values, "ended": ended}
+    async def _ended(self, held: HeldItem, states: Sequence[str], ended: str, **values: object) -> bool:
+        # A row that somebody changed under a file that is done shows at the next hold: it is not as we left it.
+        left_as = "COMPLETED" if "file_done" in states else None
+        key = {"id": int(held.key), "epoch": held.fence, "left_as": left_as, **values, "ended": ended}
         async with self._tables.transaction() as tx:
-            for name in ("claim_lock", state, "claim_end"):
-                _run(tx, name, key)
-            found = _run(tx, "claim_ended", key)
+            for name in ("claim_lock", *states, "claim_end"):
+                run(tx, name, key)
+            found = run(tx, "claim_ended", key)
         return bool(found.rows)
 
     async def _changed(self, name: str, held: HeldItem, **values: object) -> bool:
         async with self._tables.transaction() as tx:
-            ran = _run(tx, name, {"id": int(held.key), "epoch": held.fence, **values})
+            ran = run(tx, name, {"id": int(held.key), "epoch": held.fence, **values})
         return ran.count == 1
 
 
-def _run(tx: UnitOfWork, name: str, values: Mapping[str, object]) -> Ran:
-    return tx.run_many(name, (values,))
+def _polled(found: Sequence[Sequence[Row]], count_max: int) -> Polled:
+    """Some of each kind, so that none hides another; what lies in our own spool is taken first."""
+    turns = chain.from_iterable(zip_longest(*found))
+    rows = list(islice((row for row in turns if row is not None), count_max))
+    return Polled(tuple(ItemCandidate(str(number), rank=0 if is_ours else 1) for number, is_ours in rows))
 
 
 def _microseconds(seconds: float) -> int:

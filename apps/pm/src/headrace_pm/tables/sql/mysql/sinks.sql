@@ -17,4 +17,4 @@ UPDATE pm_file_sink SET next_batch = :next_batch, "rows" = :rows, digest = :dige
  WHERE file_id = :file_id AND sink = :sink AND epoch = :epoch AND next_batch <= :next_batch
 
 -- name: sink_read
-SELECT epoch, next_batch, "rows", digest FROM pm_file_sink WHERE file_id = :file_id AND sink = :sink
+SELECT epoch, next_batch, "rows", CAST(digest AS CHAR) FROM pm_file_sink WHERE file_id = :file_id AND sink = :sink
