@@ -29,6 +29,19 @@ def test_parsing_is_measured_beside_its_raw_limit_and_the_usual_way(tmp_path: Pa
     assert found[-1]["peak_kib"] > 0
 
 
+def test_whole_flows_are_measured_beside_the_designs_before_them(tmp_path: Path) -> None:
+    sizes = ("--flow-files", "6", "--flow-counters", "300", "--share", "0.5")
+    line = [sys.executable, str(BENCH), "flow", *sizes, "--json"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(text) for text in done.stdout.splitlines()]
+    assert [(result["who"], result["files"]) for result in found] == [("old", 3), ("text", 3)]
+    # Each file twice, with a login each time; and once over connections that stay.
+    assert [result["bytes_per_byte"] for result in found] == [2.0, 1.0]
+    assert found[0]["logins_per_file"] >= 2
+    assert all(result["rows"] > 600 and result["rows_per_cpu_s"] > 0 for result in found)
+
+
 def test_a_part_that_is_not_there_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(BENCH), "pars"], cwd=tmp_path, capture_output=True, text=True, check=False

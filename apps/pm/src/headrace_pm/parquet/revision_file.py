@@ -1,7 +1,7 @@
 """One Parquet file of one revision: written beside its place, synced, and moved there under the fence of its claim.
 
-    COUNTERS/0000/v00000041.parquet      revision with the version 41: all its rows, or it is not there
-    COUNTERS/0000/v00000041.e7.part      being written by the claim with epoch 7
+    000000/v0000000041.parquet      revision with the version 41: all its rows, or it is not there
+    000000/v0000000041.e7.part      being written by the claim with epoch 7
 
 A file says by which epoch it was written. It is replaced by one of the same epoch or a higher one, compared and moved
 under a lock of the folder: a worker that lost its claim and comes late replaces nothing, also if it read its file with

@@ -1,0 +1,69 @@
+"""How long do files take from the server into both sinks and into the archive? With the two designs before it.
+
+`old` is the two-flow design that the text replaces, `text` the text's own shape (see their files): both get a share of
+the files, and their time is extrapolated. `headrace` is `pm all` as it is installed, in both forms of records. Clocks
+start when the files appear in the folder, and stop when the last one is in `Done/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pm_old_flow
+import pm_text_flow
+from pm_flow_site import Contender, FlowCost, FlowSite, records
+
+BASELINES: dict[str, Contender] = {"old": pm_old_flow.run, "text": pm_text_flow.run}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSizes:
+    """How many files of how many counters; the baselines get a share of them."""
+
+    files: int
+    counters: int
+    share: float
+
+
+class FlowBench:
+    """One site, and everybody who takes in its files."""
+
+    def __init__(self, sizes: FlowSizes) -> None:
+        self._sizes = sizes
+        self._walls: dict[str, float] = {}
+
+    def results(self) -> Iterator[dict[str, object]]:
+        few = max(1, round(self._sizes.files * self._sizes.share))
+        with FlowSite(self._sizes.files, self._sizes.counters) as site:
+            for who, contender in BASELINES.items():
+                yield self._baseline(site, who, contender, few)
+
+    def _baseline(self, site: FlowSite, who: str, contender: Contender, count: int) -> dict[str, object]:
+        with site.place() as place:
+            site.make_tables(place)
+            cost = site.measured(contender, place, count)
+            rows = site.rows(place)
+            # The old flow sends every row twice, once from each of its parts.
+            assert records(place.topic) == rows * (2 if who == "old" else 1)
+        return self._told(site, who, count, rows, cost)
+
+    def _told(self, site: FlowSite, who: str, count: int, rows: int, cost: FlowCost) -> dict[str, object]:
+        wall_s = cost.wall_s * self._sizes.files / count
+        self._walls[who] = wall_s
+        others = [other for other in BASELINES if other in self._walls and other != who]
+        return {
+            "who": who,
+            "files": count,
+            "rows": rows,
+            "wall_s": round(cost.wall_s, 2),
+            "wall_s_of_all": round(wall_s, 1),
+            "rows_per_s": round(rows / cost.wall_s),
+            "client_cpu_s": round(cost.client_cpu_s, 2),
+            "server_cpu_s": round(cost.server_cpu_s, 2),
+            "rows_per_cpu_s": round(rows / (cost.client_cpu_s + cost.server_cpu_s)),
+            "peak_mb": cost.peak_mb,
+            "logins_per_file": round(cost.logins / count, 3),
+            "bytes_per_byte": round(cost.fetched_bytes / site.sizes(count), 2),
+            **{f"times_{other}": round(self._walls[other] / wall_s, 1) for other in others},
+        }
