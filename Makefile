@@ -23,7 +23,7 @@ torture:
 	HEADRACE_TORTURE=67 $(PYTHON) -m pytest -q tests/kills
 	HEADRACE_TORTURE=20 $(PYTHON) -m pytest -q apps/silver/tests/test_silver_proof.py apps/silver/tests/test_silver_twin_kills.py
 	HEADRACE_TORTURE=14 $(PYTHON) -m pytest -q apps/smap tests/rabbitmq
-	HEADRACE_TORTURE=100 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_hostile.py
+	HEADRACE_TORTURE=100 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_hostile.py apps/pm/tests/test_pm_compare_bench.py
 	HEADRACE_TORTURE=30 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_ftp_kills.py
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 	.venv/bin/headrace scheduler chaos --size full --report build/chaos

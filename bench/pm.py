@@ -5,7 +5,7 @@
 `parse`: the text's nested shape, objects with 100 counters each. `scan`: a look at a folder of many names, with many
 more that are known. `transfers`: files from a server into the spool, beside other clients. `kafka`: batches to a real
 broker, acknowledged, and from there into chDB. `flow`: files from the server into both sinks and the archive, as the
-two designs before it do it.
+two designs before it do it. `compare`: two tables of counters with one difference in a real MariaDB.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
+from pm_compare import CompareBench
 from pm_flow import FlowBench, FlowSizes
 from pm_kafka import KafkaBench
 from pm_parse import ParseBench
@@ -45,7 +46,18 @@ def flow(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     yield from FlowBench(FlowSizes(options.flow_files, options.flow_counters, options.share)).results()
 
 
-PARTS: dict[str, Part] = {"parse": parse, "scan": scan, "transfers": transfers, "kafka": kafka, "flow": flow}
+def compare(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    yield from CompareBench(options.compared).results(options.rounds)
+
+
+PARTS: dict[str, Part] = {
+    "parse": parse,
+    "scan": scan,
+    "transfers": transfers,
+    "kafka": kafka,
+    "flow": flow,
+    "compare": compare,
+}
 
 
 def main() -> None:
@@ -62,6 +74,7 @@ def main() -> None:
     parser.add_argument("--flow-files", type=int, default=1_000, help="that are taken in from end to end")
     parser.add_argument("--flow-counters", type=int, default=5_000, help="in each of them")
     parser.add_argument("--share", type=float, default=0.05, help="of them for the designs before it")
+    parser.add_argument("--compared", type=int, default=10_000_000, help="rows in each of two tables")
     parser.add_argument("--rounds", type=int, default=5, help="of which the best counts")
     parser.add_argument("--json", action="store_true", help="only JSON lines on stdout")
     options = parser.parse_args()

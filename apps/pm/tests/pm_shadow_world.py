@@ -26,7 +26,7 @@ def fill(connection: Any, rows: int) -> None:
     """The same rows in both, with other versions. A float is given by its digits; NULL comes every fiftieth time."""
     with connection.cursor() as cursor:
         for table, version in ((COUNTERS, 1), (SHADOW, 2)):
-            cursor.execute(FILL.format(table=table, version=version, last=rows - 1))
+            cursor.execute(FILL.format(table=table, version=version, first=0, last=rows - 1))
             cursor.execute(f"ANALYZE TABLE {table}")
 
 

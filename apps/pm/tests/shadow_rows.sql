@@ -10,4 +10,4 @@ SELECT 1 + seq DIV 20000,
        (CRC32(seq) << 32) + CRC32(seq + 1),
        CONCAT('{{"cell name":"C', seq MOD 200, '","gnodebfunction name":"HN01","cell_index":"1"}}'),
        {version}
-  FROM seq_0_to_{last}
+  FROM seq_{first}_to_{last}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from subprocess import CompletedProcess
 from typing import Any, cast
 
 import pytest
@@ -70,6 +72,7 @@ CHANGES = {
     "cell_index": f"UPDATE {SHADOW} SET cell_index = cell_index | 1 << 62 WHERE",
     "extra_field": f"UPDATE {SHADOW} SET extra_field = NULL WHERE",
 }
+OTHER_OBJECT = f"UPDATE {SHADOW} SET obj_hash = obj_hash ^ (1 << 63) WHERE"
 PLACE = MORNING + timedelta(hours=2, minutes=30)
 
 
@@ -122,7 +125,7 @@ async def test_floats_count_by_their_bits_and_null_is_a_value(database: str, cha
 
 async def test_the_same_change_in_two_rows_does_not_cancel(database: str, change: Change) -> None:
     for counter in (1001, 1002):
-        change(f"UPDATE {SHADOW} SET cell_index = cell_index ^ 1 << 40 WHERE {ONE.format(counter)}")
+        change(f"UPDATE {SHADOW} SET cell_index = cell_index ^ (1 << 40) WHERE {ONE.format(counter)}")
     assert len((await found(database, ne_id=2)).differences) == 2
 
 
@@ -170,6 +173,28 @@ async def test_tables_that_cannot_be_compared_are_refused(mariadb_server: MariaS
         await found(mariadb_database, begin=MORNING, end=MORNING)
 
 
+def test_the_command_says_ne_time_and_counter_and_ends_with_1(
+    database: str, change: Change, headrace_command: Callable[..., CompletedProcess[str]]
+) -> None:
+    known = {"PM_MYSQL_DSN": database}
+    same = headrace_command("pm", "compare", "--ne", "2", **known)
+    assert (same.returncode, same.stdout[:50]) == (0, "equal: 20,000 rows in production, 20,000 in the sh")
+    change(f"UPDATE {SHADOW} SET counter_value = 1.5 WHERE {ONE.format(1007)}")
+    change(f"DELETE FROM {SHADOW} WHERE {ONE.format(1008)}")
+    other = headrace_command("pm", "compare", "--from", "2026-01-01 02:00", "--to", "2026-01-02", **known)
+    first, second, last = other.stdout.splitlines()
+    assert other.returncode == 1
+    assert first.startswith("NE 2  2026-01-01 02:30:00  counter 1007  different: counter_value 14")
+    assert " became 1.5 (duration 900, rat_type '5G', obj_hash " in first
+    assert second.startswith("NE 2  2026-01-01 02:30:00  counter 1008  missing: duration 900")
+    assert last.startswith("different: ")
+    document = json.loads(headrace_command("pm", "compare", "--ne", "2", "--json", **known).stdout)
+    assert [document["equal"], document["more"]] == [False, 0]
+    told = [(each["record_time"], each["counter_id"], each["different"]) for each in document["differences"]]
+    assert told == [("2026-01-01 02:30:00", 1007, 1), ("2026-01-01 02:30:00", 1008, 0)]
+    assert headrace_command("pm", "compare", PM_MYSQL_DSN="").returncode == 2
+
+
 class BrokenReads:
     """Tables of which one statement lacks a guard."""
 
@@ -186,8 +211,8 @@ class BrokenReads:
 TWINS = {
     "a value without its bits": ("IFNULL(counter_value, 0)", "ROUND(IFNULL(counter_value, 0))", "counter_value"),
     "a NULL that is 0": ("(counter_value IS NULL) * 4294967296", "0", "NULL"),
-    "a cell without its upper half": ("cell_index >> 32", "0", "cell_index"),
-    "text without NULL": (":extra AND extra_field IS NULL", "0", "empty"),
+    "an object without its upper half": ("obj_hash >> 32", "0", "obj_hash"),
+    "text without NULL": ("IF(:extra, extra_field, NULL)", "IF(:extra, IFNULL(extra_field, ''), NULL)", "empty"),
 }
 
 
@@ -202,7 +227,7 @@ async def test_a_digest_without_its_guard_is_noticed(database: str, change: Chan
         change(f"UPDATE pm_counter_data SET extra_field = '' WHERE {where}")
         change(f"UPDATE {SHADOW} SET extra_field = NULL WHERE {where}")
     else:
-        change(f"{CHANGES[what]} {where}")
+        change(f"{CHANGES.get(what, OTHER_OBJECT)} {where}")
     assert not (await found(database, ne_id=2)).equal
     async with open_compared(database) as sides:
         for side in sides:

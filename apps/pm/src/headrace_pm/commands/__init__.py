@@ -8,7 +8,7 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_pm.commands import clickhouse, generate
+from headrace_pm.commands import clickhouse, generate, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -18,4 +18,5 @@ def register(tree: typer.Typer) -> None:
     app = command_group("pm", HELP)
     generate.register(app)
     clickhouse.register(app)
+    shadow.register(app)
     tree.add_typer(app)

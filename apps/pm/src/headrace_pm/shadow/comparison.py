@@ -148,9 +148,9 @@ class CounterComparison:
 
     async def _digests(self, each: _Range) -> tuple[Mapping[Place, Digest], Mapping[Place, Digest]]:
         asked = {"ne_min": each.ne_min, "ne_max": each.ne_max, "begin": each.begin, "end": each.end}
-        production, shadow = await asyncio.gather(
-            *(side.rows("counters_digest", **asked, extra=self._scope.extra) for side in self._sides)
-        )
+        # A condition that every row meets would cost an eighth of the whole.
+        asked |= {"whole": (each.begin, each.end) == (FIRST, LAST), "extra": self._scope.extra}
+        production, shadow = await asyncio.gather(*(side.rows("counters_digest", **asked) for side in self._sides))
         return _by_place(production), _by_place(shadow)
 
     async def _look_into(self, ne_id: int, record_time: datetime) -> None:

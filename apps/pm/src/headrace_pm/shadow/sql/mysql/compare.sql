@@ -16,22 +16,18 @@ SELECT ne_id, MIN(record_time), MAX(record_time) FROM pm_counter_data
 
 -- name: counters_digest
 -- Count and digest for each element and time, in the order of the primary key, so nothing is sorted. Every row becomes
--- 64 bits, and their sum does not depend on the order. A point is the bits of two floats: it is what SQL has to say a
--- float by its bits, and takes a tenth of the time of its digits. Whole numbers below 2^53 are exact there, so those of
--- 64 bits go in halves. What is NULL is told by a number that no value has. The product of two checksums is not linear,
--- as one checksum is: the same change in two rows does not cancel.
+-- 64 bits, and their sum without carry does not depend on the order. A point is the bits of two floats: that is how SQL
+-- says a float by its bits, at a third of the price of its digits. Whole numbers below 2^53 are exact there, so one of 64
+-- bits goes in halves. What is NULL is told by a number or text that no value has. The product of two checksums is not
+-- linear, as one checksum is: the same change in two rows does not cancel.
 SELECT ne_id, record_time, COUNT(*),
-       SUM((CRC32(CONCAT(
-                POINT(IFNULL(counter_value, 0), counter_id + (counter_value IS NULL) * 4294967296),
-                POINT(obj_hash >> 32, obj_hash & 4294967295),
-                POINT(IFNULL(cell_index >> 32, -1), IFNULL(cell_index & 4294967295, -1)),
-                POINT(duration, :extra AND extra_field IS NULL))) + 1)
-         * (/*M! CRC32C */ /*!80017 CRC32 */
-            (POINT(counter_id, IFNULL(counter_value, 0)))
-            ^ /*M! CRC32C */ /*!80017 CRC32 */
-            (CONCAT(rat_type, CHAR(0), group_code, CHAR(0), IF(:extra, IFNULL(extra_field, ''), '')))))
+       BIT_XOR((CRC32(CONCAT(POINT(IFNULL(counter_value, 0), counter_id + (counter_value IS NULL) * 4294967296),
+                             POINT(obj_hash >> 32, obj_hash & 4294967295))) + 1)
+             * (/*M! CRC32C */ /*!80017 CRC32 */ (POINT(counter_id, IFNULL(counter_value, 0)))
+                ^ /*M! CRC32C */ /*!80017 CRC32 */ (CONCAT_WS(CHAR(0), duration, IFNULL(cell_index, '-'), rat_type,
+                                                              group_code, IF(:extra, extra_field, NULL)))))
   FROM pm_counter_data
- WHERE ne_id BETWEEN :ne_min AND :ne_max AND record_time >= :begin AND record_time < :end
+ WHERE ne_id BETWEEN :ne_min AND :ne_max AND (:whole OR (record_time >= :begin AND record_time < :end))
  GROUP BY ne_id, record_time
 
 -- name: counters_of_time

@@ -1,0 +1,106 @@
+"""`headrace pm compare`: what production and shadow do not have in common."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.commands import Exit, of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from headrace_pm.shadow.differences import Compared, CounterDifference, RowDifference
+
+FORMATS = ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(compare)
+
+
+def compare(
+    context: typer.Context,
+    begin: Annotated[
+        datetime | None, typer.Option("--from", formats=FORMATS, metavar="TIME", help="From this record_time on, UTC.")
+    ] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", formats=FORMATS, metavar="TIME", help="Up to before this one, UTC.")
+    ] = None,
+    ne: Annotated[int | None, typer.Option("--ne", metavar="ID", help="Only this element.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Show so many counters that differ.")] = 100,
+    without_extra: Annotated[
+        bool,
+        typer.Option("--without-extra-field", help="Leave out what extra_field says: others may write it otherwise."),
+    ] = False,
+    parallel: Annotated[int, typer.Option(min=2, max=32, help="Connections to the database.")] = 4,
+) -> int:
+    """Compare pm_counter_data with pm_shadow_counter_data in the database of PM_MYSQL_DSN.
+
+    By count and digest for each element and time, then by counter, then row by row: missing in the shadow, extra there,
+    or different. Exit code 0 if they are equal, 1 if not. What is still being written differs: name --to.
+    """
+    import asyncio
+
+    from headrace_pm.shadow.comparison import FIRST, LAST, CompareScope, compared
+    from headrace_pm.shadow.settings import database_url
+
+    scope = CompareScope(_utc(begin) or FIRST, _utc(end) or LAST, ne, not without_extra, limit)
+    found = asyncio.run(compared(database_url(os.environ), scope, parallel))
+    of(context).answer(_document(found), lambda console: _show(console, found))
+    return Exit.OK if found.equal else Exit.FAILED
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None else None
+
+
+def _document(found: Compared) -> dict[str, Any]:
+    return {
+        "equal": found.equal,
+        "production_rows": found.production_rows,
+        "shadow_rows": found.shadow_rows,
+        "differences": [_difference(each) for each in found.differences],
+        "more": found.places_left,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def _difference(each: CounterDifference) -> dict[str, Any]:
+    return {
+        "ne_id": each.place.ne_id,
+        "record_time": _time(each.place.record_time),
+        "counter_id": each.place.counter_id,
+        **{kind: each.count(kind) for kind in ("missing", "extra", "different")},
+        "rows": [
+            {"kind": row.kind, "key": dict(row.key), "production": row.production, "shadow": row.shadow}
+            for row in each.rows
+        ],
+    }
+
+
+def _time(moment: datetime) -> str:
+    text = moment.astimezone(UTC).replace(tzinfo=None)
+    return text.isoformat(" ", "milliseconds" if text.microsecond else "seconds")
+
+
+def _show(console: Console, found: Compared) -> None:
+    for each in found.differences:
+        where = f"NE {each.place.ne_id}  {_time(each.place.record_time)}  counter {each.place.counter_id}"
+        for row in each.rows:
+            console.print(f"{where}  {row.kind}: {_words(row)}", markup=False)
+    if found.places_left:
+        console.print(f"and {found.places_left:,} more places (an element at a time) that differ; --limit shows more")
+    rows = f"{found.production_rows:,} rows in production, {found.shadow_rows:,} in the shadow"
+    console.print(f"{'equal' if found.equal else 'different'}: {rows}, compared in {found.seconds:.1f} s")
+
+
+def _words(row: RowDifference) -> str:
+    key = ", ".join(f"{name} {value!r}" for name, value in row.key.items())
+    if row.production is None or row.shadow is None:
+        return key
+    changes = (f"{name} {row.production[name]!r} became {row.shadow[name]!r}" for name in row.production)
+    return f"{'; '.join(changes)} ({key})"
