@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from headrace.tables import OpenTables, open_tables
 from headrace_pm.operators import OPERATOR_TABLES
 from headrace_pm.tables import PM_TABLES
 
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
 FILES = {
     "ftp_server": "id,system_type,host,port,user_name,password_ref\n1,5GA,10.0.0.1,21,pm,env:PM_FTP\n",
     "ftp_path": "id,server_id,path\n1,1,/Access/\n2,1,/Core/\n",
@@ -28,10 +31,45 @@ async def operator_tables(url: str) -> AsyncIterator[OpenTables]:
 
 
 def written(folder: Path, files: Mapping[str, str] = FILES) -> Path:
-    """A folder with these files; None of it is left from before."""
+    """A folder with these files; none of it is left from before."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         path.unlink()
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text, "utf-8")
     return folder
+
+
+async def counted(
+    tables: OpenTables,
+    ne_id: int,
+    quarters: Iterable[int],
+    values: Mapping[int, float | None],
+    duration: int = 900,
+) -> None:
+    """Rows of one element in these quarters; each counter at two objects, one of which counted nothing."""
+    rows = [
+        {
+            "ne_id": ne_id,
+            "record_time": DAY + quarter * QUARTER + timedelta(seconds=7),
+            "duration": duration,
+            "counter_id": counter,
+            "counter_value": value if place == 1 or value is None else 0.0,
+            "cell_index": place,
+            "obj_hash": place,
+            "version": 1,
+            "group_code": "G",
+            "rat_type": "NR",
+            "extra_field": "{}",
+        }
+        for quarter in quarters
+        for counter, value in values.items()
+        for place in (1, 2)
+    ]
+    async with tables.transaction() as tx:
+        tx.run_many("counters_upsert", rows)
+
+
+async def elements(tables: OpenTables, *names: str) -> None:
+    async with tables.transaction() as tx:
+        tx.run_many("ne_add", [{"id": number, "name": name} for number, name in enumerate(names, 1)])

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import CallerError, NotFound
 from headrace_pm.counters.dictionary_files import COLUMNS, csv_rows, whole_number
-from headrace_pm.ftp.names import bytes_of_path
+from headrace_pm.ftp.names import ascii_text, bytes_of_path
 from headrace_pm.ftp.servers import FileServer
 from headrace_pm.operators.kpi.formula import Formula
 
@@ -114,7 +114,7 @@ IMPORTED = (
         ("id", "server_id", "path"),
         1,
         frozenset({"id", "server_id"}),
-        lambda cells: bytes_of_path(cells[2]),
+        lambda cells: bytes_of_path(ascii_text(cells[2])),
     ),
     ImportTable("ne", COLUMNS["ne"], 1, frozenset({"id"}), _named),
     ImportTable("counter_cat", COLUMNS["counter_cat"], 2, frozenset({"counter_id"}), _named),
