@@ -8,7 +8,14 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_pm.commands import clickhouse, generate, shadow
+from headrace_pm.commands import (
+    clickhouse,
+    deliveries,
+    dictionaries,
+    generate,
+    kpi,
+    shadow,
+)
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -19,4 +26,7 @@ def register(tree: typer.Typer) -> None:
     generate.register(app)
     clickhouse.register(app)
     shadow.register(app)
+    dictionaries.register(app)
+    deliveries.register(app)
+    kpi.register(app)
     tree.add_typer(app)
