@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
-from pm_file_world import FileWorld, maria_world
+from pm_file_world import FileWorld, maria_world, sqlite_world
 
 from headrace.testing.rig.mariadb import MariaServer
 
@@ -17,7 +18,13 @@ def pm_database(mariadb_server: MariaServer) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-async def file_world(mariadb_server: MariaServer, pm_database: str) -> AsyncIterator[FileWorld]:
-    async with maria_world(mariadb_server, pm_database) as world:
+@pytest.fixture(params=["mysql", "sqlite"])
+async def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[FileWorld]:
+    """Once on each database that pm may have its tables in."""
+    if request.param == "sqlite":
+        async with sqlite_world(tmp_path / "pm.db") as world:
+            yield world
+        return
+    server, url = request.getfixturevalue("mariadb_server"), request.getfixturevalue("pm_database")
+    async with maria_world(server, url) as world:
         yield world

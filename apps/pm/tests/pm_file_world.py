@@ -6,13 +6,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
+
+import apsw
 
 from headrace.core.table_statements import Step, TableMigration, TableStatement
 from headrace.core.units import Unit, UnitDone
 from headrace.ports import Tables
 from headrace.sources import HeldItem, ItemSettlement, ItemState
 from headrace.tables import OpenTables, open_tables
+from headrace.testing.passage import RealPassage
 from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.ftp.listings import ListedFile
 from headrace_pm.ftp.servers import ServerFolder
@@ -39,6 +43,8 @@ class FileWorld:
     def __init__(self, dialect: str, query: Query, opened: Sequence[OpenTables]) -> None:
         self.dialect, self.query, self.opened = dialect, query, opened
         self.tables = opened[0]
+        # A hold or a delay that a test sees pass: what a server with a disk of its own needs, a file does not.
+        self.passage = RealPassage(0.6 if dialect == "mysql" else 0.25)
         self._numbers = count()
 
     def clear(self) -> None:
@@ -53,13 +59,13 @@ class FileWorld:
 
     def ago(self, minutes: float) -> str:
         if self.dialect == "sqlite":
-            return f"datetime('now', '-{minutes * 60:.0f} seconds')"
+            return f"datetime('now', '{-minutes * 60:+.0f} seconds')"
         return f"UTC_TIMESTAMP(6) - INTERVAL {minutes * 60:.0f} SECOND"
 
     def moment_ago(self, minutes: float) -> str:
         """As our own tables keep it."""
         if self.dialect == "sqlite":
-            return f"strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', '-{minutes * 60:.0f} seconds')"
+            return f"strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', '{-minutes * 60:+.0f} seconds')"
         return self.ago(minutes)
 
     def change(self, file_id: int, **columns: str) -> None:
@@ -78,6 +84,12 @@ class FileWorld:
     def lose_holds(self) -> None:
         """Every hold has passed."""
         self.query(f"UPDATE pm_file_claim SET until = {self.moment_ago(0.05)} WHERE owner IS NOT NULL")
+
+    def break_guard(self, name: str, guard: str, instead: str = "TRUE") -> None:
+        """From here on one statement lacks a guard; NOW in it is the time as the dialect has it."""
+        now = {"mysql": "UTC_TIMESTAMP(6)", "sqlite": "(SELECT now FROM pm_clock)"}[self.dialect]
+        for each in self.opened:
+            each.tables = BrokenTables(each.tables, name, guard.replace("NOW", now), instead)
 
     def claims(self, number: int = 0) -> FileClaims:
         return FileClaims(self.opened[number], SPOOL)
@@ -137,6 +149,20 @@ async def maria_world(server: MariaServer, url: str) -> AsyncIterator[FileWorld]
         world = FileWorld("mysql", query, opened)
         world.clear()
         yield world
+
+
+@asynccontextmanager
+async def sqlite_world(path: Path) -> AsyncIterator[FileWorld]:
+    url = f"sqlite:///{path}"
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(open_tables(url, PM_TABLES)) for _ in range(HANDLES)]
+        connection = stack.enter_context(closing(apsw.Connection(str(path))))
+        connection.set_busy_timeout(10_000)
+
+        def query(statement: str) -> list[tuple[Any, ...]]:
+            return list(connection.execute(statement).fetchall())
+
+        yield FileWorld("sqlite", query, opened)
 
 
 class BrokenTables:

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pm_file_world import SPOOL, BrokenTables, FileWorld
+from pm_file_world import SPOOL, FileWorld
 
 from headrace.errors import Conflict
 from headrace.sources import HeldItem, ItemCandidate, ItemSettlement, ItemState, Source
 from headrace.tables import Columns
 from headrace.testing.contracts import SourceContract, SuppliedItem
-from headrace.testing.passage import Passage, RealPassage
+from headrace.testing.passage import Passage
 from headrace.testing.twins import turns_red
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.tables.checkpoints import SinkCheckpoints
@@ -86,8 +86,8 @@ class TestFileClaims(SourceContract):
         return [sized(file_world, number) for number in range(len(file_world.opened))]
 
     @pytest.fixture
-    def passage(self) -> Passage:
-        return RealPassage(0.6)
+    def passage(self, file_world: FileWorld) -> Passage:
+        return file_world.passage
 
 
 def counters(version: int, object_hash: int) -> Columns:
@@ -145,35 +145,29 @@ async def test_what_others_do_by_sql_counts(file_world: FileWorld) -> None:
     assert (await claims.poll(10)).candidates == (), "DOWNLOADING without a claim is another program's"
 
 
-TWINS: dict[str, tuple[str, dict[str, str], Any]] = {
+TWINS: dict[str, tuple[str, str, Any]] = {
     "a hold of what is held": (
         "claim_take",
-        {"mysql": "(owner IS NULL OR until <= UTC_TIMESTAMP(6) OR owner = :owner)"},
+        "(owner IS NULL OR until <= NOW OR owner = :owner)",
         TestFileClaims.test_a_held_item_is_not_held_twice,
     ),
     "a hold that is revived": (
         "claim_renew",
-        {"mysql": "until > UTC_TIMESTAMP(6)"},
+        "until > NOW",
         TestFileClaims.test_a_hold_that_has_passed_is_not_revived,
     ),
-    "a late settlement": (
-        "file_again",
-        {"mysql": "c.epoch = :epoch"},
-        TestFileClaims.test_a_late_holder_changes_nothing,
-    ),
+    "a late settlement": ("file_again", "c.epoch = :epoch", TestFileClaims.test_a_late_holder_changes_nothing),
 }
 
 
 @pytest.mark.parametrize("bug", TWINS)
 async def test_a_claim_without_its_guard_is_noticed(supply: FileSupply, bug: str) -> None:
-    name, guards, noticed_by = TWINS[bug]
-    tables = supply.world.tables
-    tables.tables = BrokenTables(tables.tables, name, guards[supply.world.dialect])
-    await turns_red(noticed_by, supply=supply, passage=RealPassage(0.6), state=ItemState.AGAIN)
+    name, guard, noticed_by = TWINS[bug]
+    supply.world.break_guard(name, guard)
+    await turns_red(noticed_by, supply=supply, passage=supply.world.passage, state=ItemState.AGAIN)
 
 
 async def test_a_checkpoint_without_its_epoch_is_noticed(file_world: FileWorld) -> None:
-    tables = file_world.tables
-    tables.tables = BrokenTables(tables.tables, "sink_advance", "epoch = :epoch")
+    file_world.break_guard("sink_advance", "epoch = :epoch")
     with pytest.raises(pytest.fail.Exception):
         await test_rows_and_checkpoint_are_one_and_a_late_holder_moves_neither(file_world)

@@ -54,6 +54,16 @@ async def test_init_makes_all_tables_and_is_repeated_beside_foreign_ones(
     assert {bytes_of_name(name) for name in found} == set(NAMES)
 
 
+async def test_the_embedded_tables_are_the_same(tmp_path: Path) -> None:
+    """Statements have the same names in both dialects, so Python is one."""
+    for _ in range(2):
+        async with open_tables(f"sqlite:///{tmp_path / 'pm.db'}", PM_TABLES) as tables:
+            assert await examined(tables) == []
+    assert PM_TABLES.named("sqlite").keys() == PM_TABLES.named("mysql").keys()
+    numbers = [[each.number for each in PM_TABLES.migrations(dialect)] for dialect in ("sqlite", "mysql")]
+    assert numbers[0] == numbers[1]
+
+
 async def test_a_table_that_others_made_is_adopted_and_its_weakness_named(
     mariadb_server: MariaServer, mariadb_database: str
 ) -> None:

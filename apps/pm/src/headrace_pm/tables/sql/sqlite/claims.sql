@@ -1,0 +1,165 @@
+-- name: systems_waiting
+SELECT DISTINCT state, system_type FROM file_processing_state WHERE state IN ('PENDING', 'PARTIAL_DONE')
+
+-- name: files_waiting
+-- Files of one state and system that wait and are due, in the order of the index. What somebody has reset is due at
+-- once. What lies in another's spool is left to that process for a while.
+SELECT s.id, c.spool IS NOT NULL AND c.spool = :spool
+  FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
+ WHERE s.state = :state AND s.system_type = :system_type
+   AND (c.until IS NULL OR c.until <= (SELECT now FROM pm_clock))
+   AND (c.due_at IS NULL OR c.due_at <= (SELECT now FROM pm_clock) OR c.attempts <> COALESCE(s.retry_count, 0)
+        OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
+   AND (c.spool IS NULL OR c.spool = :spool
+        OR c.due_at <= strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (-:affinity_us / 1000000.0) || ' seconds')
+        OR c.attempts <> COALESCE(s.retry_count, 0) OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
+ ORDER BY s.id LIMIT :count_max
+
+-- name: files_lost
+-- Those whose hold has passed. DOWNLOADING and PARSING without a claim of ours are other programs' work, for as long
+-- as they may take.
+SELECT s.id, c.spool IS NOT NULL AND c.spool = :spool
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+ WHERE c.until <= (SELECT now FROM pm_clock) AND c.owner IS NOT NULL
+   AND s.state IN ('DOWNLOADING', 'PARSING', 'PROCESSING')
+ ORDER BY c.until LIMIT :count_max
+
+-- name: files_spooled
+-- What this process has on its disk already: taking it on makes room.
+SELECT s.id, TRUE
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+ WHERE c.spool = :spool AND (c.until IS NULL OR c.until <= (SELECT now FROM pm_clock))
+   AND (s.state IN ('PENDING', 'PARTIAL_DONE')
+        OR (s.state IN ('DOWNLOADING', 'PARSING', 'PROCESSING') AND c.owner IS NOT NULL))
+   AND (c.due_at IS NULL OR c.due_at <= (SELECT now FROM pm_clock) OR c.attempts <> COALESCE(s.retry_count, 0)
+        OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
+ ORDER BY s.id LIMIT :count_max
+
+-- name: spool_wanted
+-- What is still to be read from a spool.
+SELECT c.file_id, c.revision
+  FROM pm_file_claim c WHERE c.spool = :spool
+
+-- name: claim_begin
+INSERT INTO pm_file_claim (file_id) VALUES (:id) ON CONFLICT (file_id) DO NOTHING
+
+-- name: claim_take
+-- A live hold of the same owner is the same hold. One that passed is a loss, and a crash if the file ran alone. A file
+-- that waits and was left otherwise was reset by hand: sinks that have not all of it begin anew (1), or both (2); that
+-- is said once.
+UPDATE pm_file_claim
+   SET restart = (SELECT CASE WHEN s.state NOT IN ('PENDING', 'PARTIAL_DONE') THEN 0
+                              WHEN s.mysql_processed AND s.clickhouse_processed THEN iif(s.state = 'PENDING', 2, 0)
+                              WHEN left_as <> 'PENDING' AND left_as <> s.state THEN 1
+                              ELSE attempts <> COALESCE(s.retry_count, 0) END
+                    FROM file_processing_state s WHERE s.id = file_id),
+       left_as = 'PENDING',
+       attempts = (SELECT COALESCE(s.retry_count, 0) FROM file_processing_state s WHERE s.id = file_id),
+       due_at = (SELECT now FROM pm_clock),
+       crashes = crashes + (owner IS NOT NULL AND is_alone AND until <= (SELECT now FROM pm_clock)),
+       losses = losses + (owner IS NOT NULL AND until <= (SELECT now FROM pm_clock)),
+       is_alone = is_alone AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock),
+       epoch = epoch + (owner IS NULL OR until <= (SELECT now FROM pm_clock)),
+       ended = NULL,
+       request = :request,
+       owner = :owner,
+       until = strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (:hold_us / 1000000.0) || ' seconds')
+ WHERE file_id = :id AND (owner IS NULL OR until <= (SELECT now FROM pm_clock) OR owner = :owner)
+   AND EXISTS (SELECT 1 FROM file_processing_state s
+                WHERE s.id = :id
+                  AND (s.state IN ('PENDING', 'PARTIAL_DONE')
+                       OR (s.state IN ('DOWNLOADING', 'PARSING', 'PROCESSING') AND pm_file_claim.owner IS NOT NULL))
+                  AND (due_at IS NULL OR due_at <= (SELECT now FROM pm_clock)
+                       OR attempts <> COALESCE(s.retry_count, 0)
+                       OR (left_as <> 'PENDING' AND left_as <> s.state)))
+
+-- name: claim_state
+-- What the table says of a file that is held: it is on its way.
+UPDATE file_processing_state
+   SET state = 'DOWNLOADING', download_start_time = CURRENT_TIMESTAMP,
+       mysql_processed = COALESCE(mysql_processed, FALSE) AND c.restart < 2,
+       clickhouse_processed = COALESCE(clickhouse_processed, FALSE) AND c.restart < 2
+  FROM pm_file_claim c
+ WHERE c.file_id = id AND id = :id AND state = 'PENDING' AND c.request = :request
+
+-- name: claim_sinks
+-- From here on no earlier holder moves a checkpoint.
+INSERT INTO pm_file_sink (file_id, sink, epoch, next_batch, "rows", digest)
+SELECT c.file_id, k.sink, c.epoch, COALESCE(o.next_batch, 0), COALESCE(o."rows", 0), COALESCE(o.digest, '0')
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+       JOIN (SELECT 'mysql' AS sink UNION ALL SELECT 'kafka') k
+       LEFT JOIN pm_file_sink o ON o.file_id = c.file_id AND o.sink = k.sink
+            AND NOT (c.restart AND NOT iif(k.sink = 'mysql', s.mysql_processed, s.clickhouse_processed))
+ WHERE c.file_id = :id AND c.request = :request
+ON CONFLICT (file_id, sink) DO UPDATE
+   SET epoch = excluded.epoch, next_batch = excluded.next_batch, "rows" = excluded."rows", digest = excluded.digest
+
+-- name: claim_revision
+-- Of a file that somebody put into the table by SQL nothing else is known.
+INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)
+SELECT c.file_id, c.revision, COALESCE(s.file_size, 0), '', (SELECT now FROM pm_clock)
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+ WHERE c.file_id = :id AND c.request = :request
+   AND NOT EXISTS (SELECT 1 FROM pm_file_revision r WHERE r.file_id = c.file_id AND r.revision = c.revision)
+
+-- name: claim_read
+SELECT c.epoch, s.retry_count, s.max_retry, c.losses, c.crashes, s.system_type, s.ftp_server_key, s.ftp_path,
+       s.file_name, s.file_size, s.mysql_processed AS "m [bool]", s.clickhouse_processed AS "k [bool]",
+       c.revision, r.version, c.spool, r.archived_as, r.file_size, r.modified
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+       JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
+ WHERE c.file_id = :id AND c.request = :request
+
+-- name: claim_renew
+UPDATE pm_file_claim SET until = strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (:hold_us / 1000000.0) || ' seconds')
+ WHERE file_id = :id AND epoch = :epoch AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock)
+
+-- name: claim_alone
+UPDATE pm_file_claim SET is_alone = TRUE
+ WHERE file_id = :id AND epoch = :epoch AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock)
+
+-- name: claim_lock
+-- There is one writer.
+SELECT epoch FROM pm_file_claim WHERE file_id = :id
+
+-- name: file_done
+-- Done are both sinks; if somebody has taken a flag back meanwhile, that sink is redone.
+UPDATE file_processing_state
+   SET state = CASE WHEN mysql_processed AND clickhouse_processed THEN 'COMPLETED'
+                    WHEN mysql_processed OR clickhouse_processed THEN 'PARTIAL_DONE' ELSE 'PENDING' END,
+       error_message = NULL
+ WHERE id = :id AND EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = :id AND c.epoch = :epoch
+                               AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock))
+
+-- name: file_again
+-- It waits: for all of it, or for the sink that is missing.
+UPDATE file_processing_state
+   SET state = iif(mysql_processed OR clickhouse_processed, 'PARTIAL_DONE', 'PENDING'),
+       retry_count = :attempts, error_message = COALESCE(:error, error_message)
+ WHERE id = :id AND EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = :id AND c.epoch = :epoch
+                               AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock))
+
+-- name: file_dead
+UPDATE file_processing_state SET state = 'ERROR', retry_count = :attempts, error_message = :error
+ WHERE id = :id AND EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = :id AND c.epoch = :epoch
+                               AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock))
+
+-- name: revision_whole
+-- All of this content is in both sinks: the same content again need not be written.
+UPDATE pm_file_revision SET is_whole = TRUE
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+ WHERE pm_file_revision.file_id = :id AND c.file_id = :id AND pm_file_revision.revision = c.revision
+   AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock) AND s.state = 'COMPLETED'
+
+-- name: claim_end
+-- A suspect that is given back, or died as one, is still one. A file that waits is kept in its spool.
+UPDATE pm_file_claim
+   SET losses = iif(:stays_suspect, losses, 0), is_alone = FALSE,
+       due_at = COALESCE(:due_at, (SELECT now FROM pm_clock)),
+       attempts = :attempts, is_permanent = :is_permanent, restart = 0,
+       left_as = COALESCE(:left_as, (SELECT s.state FROM file_processing_state s WHERE s.id = :id)),
+       spool = iif(:keeps_spool, spool, NULL), ended = :ended, owner = NULL, until = NULL
+ WHERE file_id = :id AND epoch = :epoch AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock)
+
+-- name: claim_ended
+SELECT 1 FROM pm_file_claim WHERE file_id = :id AND epoch = :epoch AND owner IS NULL AND ended = :ended

@@ -1,0 +1,35 @@
+-- name: recover_downloading
+-- Nobody of ours holds it, and whoever does takes too long. The row's own limit decides between again and never.
+UPDATE file_processing_state
+   SET error_message = iif(:state = 'PENDING', 'stuck in DOWNLOADING', 'stuck in DOWNLOADING, and no retry is left'),
+       state = :state, retry_count = COALESCE(retry_count, 0) + (:state = 'PENDING')
+ WHERE state = 'DOWNLOADING'
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)
+   AND datetime(COALESCE(download_start_time, updated_at)) < datetime('now', -:minutes || ' minutes')
+   AND (COALESCE(retry_count, 0) < COALESCE(max_retry, 3)) = (:state = 'PENDING')
+
+-- name: recover_parsing
+UPDATE file_processing_state
+   SET error_message = 'stuck in ' || :stuck || iif(:state = 'PENDING', '', ', and no retry is left'),
+       state = :state, retry_count = COALESCE(retry_count, 0) + (:state = 'PENDING')
+ WHERE state = :stuck
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)
+   AND datetime(COALESCE(parse_start_time, updated_at)) < datetime('now', -:minutes || ' minutes')
+   AND (COALESCE(retry_count, 0) < COALESCE(max_retry, 3)) = (:state = 'PENDING')
+
+-- name: recover_errors
+-- Errors that may heal, after a pause that doubles with every retry.
+UPDATE file_processing_state
+   SET state = 'PENDING'
+ WHERE state = 'ERROR' AND COALESCE(retry_count, 0) < COALESCE(max_retry, 3)
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND (c.owner IS NOT NULL OR c.is_permanent))
+   AND unixepoch(updated_at) <= unixepoch('now')
+       - min(:pause_s * (1 << min(COALESCE(retry_count, 0), 20)), :pause_s_max)
+
+-- name: recover_elements
+-- Their element is in the dictionary now.
+UPDATE file_processing_state
+   SET state = 'PENDING', retry_count = 0
+ WHERE state = 'ERROR' AND error_message LIKE 'Unknown NE: %'
+   AND EXISTS (SELECT 1 FROM ne WHERE ne.name = substr(error_message, 13))
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)
