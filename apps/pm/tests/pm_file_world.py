@@ -185,5 +185,6 @@ class BrokenTables:
     def _without(self, statement: TableStatement) -> TableStatement:
         if statement.name != self._name:
             return statement
-        assert self._guard in statement.text
+        if self._guard not in statement.text:
+            raise LookupError(f"{self._name} has no guard {self._guard}")
         return replace(statement, text=statement.text.replace(self._guard, self._instead))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from pm_file_world import AGAIN, FOLDER, SPOOL, A, FileWorld, completed, downloaded, register
 
-from headrace.errors import ClaimLost
+from headrace.errors import ClaimLost, Conflict
 from headrace.sources import ItemSettlement, ItemState
 from headrace_pm.ftp.stamps import Stamp
+from headrace_pm.kafka.checkpoints import Checkpoint
+from headrace_pm.tables.checkpoints import SinkCheckpoints
 from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.progress import FileProgress
 from headrace_pm.tables.recovery import FileRecovery, RecoveredFiles
@@ -49,6 +51,28 @@ async def test_a_mover_that_lost_its_hold_changes_nothing(file_world: FileWorld)
     assert await moves.failed([file], "busy", 1_000.0) == {file.file_id}
     assert world.look(file.file_id) == ("COMPLETED", 0, "busy")
     assert await moves.take(10, "mover", 30.0) == [], "after a pause"
+
+
+async def test_of_two_movers_that_saw_the_same_one_has_it(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    await completed(world, b"one")
+    # Both have looked before either takes.
+    world.break_guard("files_to_move", "(c.until IS NULL OR c.until <= NOW)")
+    assert len(await FileMoves(world.opened[0]).take(10, "mover", 30.0)) == 1
+    assert await FileMoves(world.opened[1]).take(10, "other", 30.0) == []
+
+
+async def test_a_row_that_is_reset_while_it_is_moved_stays_reset(file_world: FileWorld) -> None:
+    world, moves = file_world, FileMoves(file_world.tables)
+    await register(world, A)
+    await completed(world, b"one")
+    (file,) = await moves.take(10, "mover", 30.0)
+    world.change(file.file_id, state="'PENDING'")
+    assert await moves.moved({file: DONE}) == {file.file_id}
+    assert world.look(file.file_id)[0] == "PENDING"
+    _, again = await world.hold()
+    assert (again.archived_as, again.mysql_processed) == (DONE, False)
 
 
 async def test_a_source_that_is_another_file_by_now_begins_anew(file_world: FileWorld) -> None:
@@ -116,6 +140,32 @@ async def test_errors_that_may_heal_come_back_after_a_pause(file_world: FileWorl
     assert world.look(unknown)[:2] == ("PENDING", 0)
 
 
+async def test_the_last_rows_and_the_flag_are_one(file_world: FileWorld) -> None:
+    """In one unit: a worker whose hold was lost leaves neither, and no checkpoint."""
+    world, progress, checkpoints = (
+        file_world,
+        FileProgress(file_world.tables, SPOOL),
+        SinkCheckpoints(file_world.tables),
+    )
+    await register(world, A)
+    _, late = await world.hold()
+    world.lose_holds()
+    _, held = await world.hold("b")
+    # As if the checkpoint had missed the takeover: the flag alone must refuse all of it.
+    world.query(f"UPDATE pm_file_sink SET epoch = {late.epoch}")
+    with pytest.raises(Conflict):
+        async with world.tables.transaction() as tx:
+            checkpoints.record(tx, late.file_id, "mysql", late.epoch, Checkpoint(1, 1, 1))
+            progress.record_sink_done(tx, late, "mysql")
+    assert world.flags(late.file_id) == ("DOWNLOADING", False, False)
+    assert await checkpoints.load(late.file_id, "mysql") == Checkpoint()
+    world.query(f"UPDATE pm_file_sink SET epoch = {held.epoch}")
+    async with world.tables.transaction() as tx:
+        checkpoints.record(tx, held.file_id, "mysql", held.epoch, Checkpoint(1, 1, 1))
+        progress.record_sink_done(tx, held, "mysql")
+    assert world.flags(held.file_id) == ("PARTIAL_DONE", True, False)
+
+
 async def test_progress_is_in_the_row_and_ends_with_the_hold(file_world: FileWorld) -> None:
     world, progress = file_world, FileProgress(file_world.tables, SPOOL)
     await register(world, A)
@@ -132,14 +182,16 @@ async def test_progress_is_in_the_row_and_ends_with_the_hold(file_world: FileWor
     assert world.look(held.file_id, times) == ("no acknowledgement", 0, 1)
     world.lose_holds()
     _, again = await world.hold("b")
-    for call in (
-        progress.downloaded(held, A.stamp, bytes(16), 10),
-        progress.parsed(held, 1, 1),
-        progress.sink_done(held, "mysql"),
-        progress.note(held, "late"),
-    ):
-        with pytest.raises(ClaimLost):
-            await call
+    with pytest.raises(ClaimLost):
+        await FileProgress(world.tables, "there").downloaded(held, A.stamp, bytes(16), 99)
+    with pytest.raises(ClaimLost):
+        await progress.parsed(held, 1, 1)
+    with pytest.raises(ClaimLost):
+        await progress.sink_done(held, "mysql")
+    with pytest.raises(ClaimLost):
+        await progress.note(held, "late")
     assert world.flags(held.file_id) == ("PARTIAL_DONE", False, True)
-    assert world.look(held.file_id, "error_message") == ("no acknowledgement",)
+    assert world.look(held.file_id, "error_message, file_size") == ("no acknowledgement", 10)
+    read = world.query("SELECT HEX(content_hash), spool FROM pm_file_revision r JOIN pm_file_claim c USING (file_id)")
+    assert read == [(b"one".ljust(16).hex().upper(), SPOOL)]
     assert again.epoch > held.epoch

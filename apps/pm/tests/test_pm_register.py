@@ -38,6 +38,8 @@ async def test_a_name_that_was_never_read_has_the_newest_stamp(file_world: FileW
     item, held = await world.hold()
     assert (held.stamp, held.revision) == (A.stamp, 1)
     assert (await register(world, AGAIN)).later == (AGAIN,), "somebody is about to read it"
+    world.change(held.file_id, state="'PENDING'")
+    assert (await register(world, AGAIN)).later == (AGAIN,), "whatever others say of it"
     assert await world.claims().settle(item, ItemSettlement(ItemState.AGAIN, 0, 4e9))
     assert (await register(world, AGAIN)).renewed == (AGAIN,)
     _, again = await world.hold()
@@ -122,3 +124,13 @@ async def test_other_content_under_the_same_stamp_is_another_revision(file_world
     assert (second.revision, second.mysql_processed) == (2, False)
     assert second.version > first.version
     assert world.flags(held.file_id) == ("PARSING", False, False)
+
+
+async def test_other_content_again_is_written(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    first = await completed(world, b"one")
+    await register(world, AGAIN)
+    second = await completed(world, b"two")
+    assert second.version > first.version
+    assert (second.revision, world.flags(second.file_id)) == (2, ("COMPLETED", True, True))

@@ -71,11 +71,35 @@ async def test_a_reset_by_hand_begins_the_missing_sink_anew(file_world: FileWorl
     _, again = await world.hold()
     assert (again.mysql_processed, again.clickhouse_processed) == (True, False)
     assert await next_batches(world, held) == (7, 0)
-    # What a reset asks for is done once: whoever takes it over goes on.
+
+
+async def test_what_a_reset_asks_for_is_done_once(file_world: FileWorld) -> None:
+    """Whoever takes the file over from its first worker goes on."""
+    world = file_world
+    item, held = await half_done(world)
+    assert await world.claims().settle(item, ItemSettlement(ItemState.DEAD, 3, 0.0))
+    world.change(held.file_id, state="'PENDING'", retry_count="0")
+    _, again = await world.hold()
+    assert await next_batches(world, held) == (7, 0)
+    await downloaded(world, again, b"one")
     await SinkCheckpoints(world.tables).save(again.file_id, "kafka", again.epoch, FAR)
+    assert world.flags(held.file_id) == ("PARTIAL_DONE", True, False)
     world.lose_holds()
     await world.hold("b")
     assert await next_batches(world, held) == (7, 7)
+
+
+async def test_a_count_that_is_set_back_is_a_reset(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    item, held = await world.hold()
+    held = (await downloaded(world, held, b"one")).held
+    await SinkCheckpoints(world.tables).save(held.file_id, "kafka", held.epoch, FAR)
+    assert await world.claims().settle(item, ItemSettlement(ItemState.AGAIN, 2, time.time(), delay_s=1_000.0))
+    assert (await world.claims().poll(10)).candidates == ()
+    world.change(held.file_id, retry_count="0")
+    await world.hold()
+    assert await next_batches(world, held) == (0, 0)
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "MOVED"])
@@ -152,7 +176,7 @@ async def test_what_is_done_again_is_shown_first_and_reset_for_the_sinks_it_is_f
     foreign = world.add()
     world.change(foreign, state="'ERROR'", error_message="'no'", file_name="'100%_[x].dat'")
     await register(world, listed("busy.dat"))
-    await world.hold()
+    busy, _ = await world.hold()
     every = RedoSelection(created_from=datetime.now(UTC) - timedelta(hours=1))
     assert await redo.preview(every) == RedoPreview({"COMPLETED": 1, "DOWNLOADING": 1, "ERROR": 1}, held=1)
     for selection in (
@@ -169,7 +193,8 @@ async def test_what_is_done_again_is_shown_first_and_reset_for_the_sinks_it_is_f
     assert await next_batches(world, held) == (7, 0)
     with pytest.raises(ClaimLost):
         await SinkCheckpoints(world.tables).save(held.file_id, "kafka", held.epoch + 1, FAR)
-    assert await redo.redo(RedoSelection(ids=[held.file_id, foreign, 10**9])) == 2
+    assert await redo.redo(RedoSelection(ids=[held.file_id, foreign, int(busy.key), 10**9])) == 2
+    assert await world.claims().renew(busy, 30.0), "what is held is left alone"
     assert world.flags(held.file_id) == ("PENDING", False, False)
     assert world.look(foreign) == ("PENDING", 0, "")
     assert await next_batches(world, held) == (0, 0)
