@@ -10,26 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from headrace.errors import ClaimLost, Conflict
-from headrace.tables import Columns, OpenTables, UnitOfWork
+from headrace.tables import Columns, OpenTables
 from headrace_pm.counters.batch import CounterBatch
 from headrace_pm.counters.row_digest import batch_digest
-from headrace_pm.kafka.checkpoints import BatchShare, Checkpoint, CheckpointStore
+from headrace_pm.kafka.checkpoints import BatchShare, Checkpoint
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.sinks.counter_columns import counter_columns
 from headrace_pm.sinks.counter_sink import TABLE_SINK, Batches
+from headrace_pm.tables.checkpoints import SinkCheckpoints
+from headrace_pm.tables.progress import FileProgress
 
 BATCHES_MAX = 10
 # A unit may have 10,000 runs of statements; the checkpoint and the flag are among them.
 ROWS_MAX = 9_990
-
-
-class SinkEnd(Protocol):
-    """Records, in the transaction of a file's last rows, that the sink has all of them."""
-
-    def record_sink_done(self, tx: UnitOfWork, file_id: int, epoch: int, sink: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +41,8 @@ class TableSink:
 
     name = TABLE_SINK
 
-    def __init__(self, tables: OpenTables, checkpoints: CheckpointStore, ends: SinkEnd, parallel: int) -> None:
-        self._tables, self._checkpoints, self._ends = tables, checkpoints, ends
+    def __init__(self, tables: OpenTables, progress: FileProgress, parallel: int) -> None:
+        self._tables, self._checkpoints, self._progress = tables, SinkCheckpoints(tables), progress
         self._room = asyncio.Semaphore(parallel)
         self._signed = tables.tables.dialect == "sqlite"
         self.moved_at = 0.0
@@ -83,15 +78,13 @@ class TableSink:
         return _Piece(rows, checkpoint, is_last)
 
     async def _apply(self, file: FileRevision, piece: _Piece) -> None:
-        at = piece.checkpoint
-        key = {"file_id": file.file_id, "sink": self.name, "epoch": file.epoch}
         try:
             async with self._tables.transaction() as tx:
                 # First, so that whoever lost the file writes no rows that are rolled back again.
-                tx.run("sink_advance", expect=1, **key, next_batch=at.next_batch, rows=at.rows, digest=at.digest)
+                self._checkpoints.record(tx, file.file_id, self.name, file.epoch, piece.checkpoint)
                 if len(piece.rows):
                     tx.run_many("counters_upsert", piece.rows)
                 if piece.is_last:
-                    self._ends.record_sink_done(tx, file.file_id, file.epoch, self.name)
+                    self._progress.record_sink_done(tx, file, self.name)
         except Conflict:
             raise ClaimLost(f"another claim has file {file.file_id}", file.epoch) from None

@@ -51,6 +51,8 @@ class HeldFile:
     """Whose spool has it, as it was when the hold began."""
     archived_as: str | None
     """Where this very content is now, if it was moved: a path as text, see `headrace_pm.ftp.names`."""
+    was_read: bool
+    """Whether this revision has a content: what the server has by now may be another one."""
     stamp: Stamp
     """As it was last listed; `Stamp(0)` if somebody put it into the table and did not say."""
 
@@ -98,6 +100,10 @@ class FileClaims:
             suspect=losses >= self.features.suspected_after,
             crashes=crashes,
         )
+
+    async def spooled(self) -> set[tuple[int, int]]:
+        """Files and revisions that are still to be read from the spool of this process."""
+        return {(file_id, revision) for file_id, revision in await self._tables.rows("spool_wanted", spool=self._spool)}
 
     async def begin_alone(self, held: HeldItem) -> bool:
         return await self._changed("claim_alone", held)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from headrace.errors import ClaimLost
 from headrace.tables import OpenTables, Ran, UnitOfWork
 from headrace_pm.ftp.stamps import Stamp
+from headrace_pm.kafka.records import FileRevision
 from headrace_pm.tables.file_claims import HeldFile
 from headrace_pm.tables.steps import run
 
@@ -69,7 +70,7 @@ class FileProgress:
             ran = run(tx, _SINK_DONE[sink], _key(held))
         _insist(ran, held)
 
-    def record_sink_done(self, tx: UnitOfWork, held: HeldFile, sink: str) -> None:
+    def record_sink_done(self, tx: UnitOfWork, held: HeldFile | FileRevision, sink: str) -> None:
         """The same in a unit that has the last rows and the last checkpoint: `Conflict` if the hold has ended."""
         tx.run("claim_lock", id=held.file_id, expect=1)
         run(tx, _SINK_DONE[sink], _key(held), expect=1)
@@ -94,7 +95,7 @@ _JUDGEMENT = (
 )
 
 
-def _key(held: HeldFile) -> dict[str, int]:
+def _key(held: HeldFile | FileRevision) -> dict[str, int]:
     return {"id": held.file_id, "epoch": held.epoch}
 
 
