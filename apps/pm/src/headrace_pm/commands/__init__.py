@@ -8,14 +8,7 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_pm.commands import (
-    clickhouse,
-    deliveries,
-    dictionaries,
-    generate,
-    kpi,
-    shadow,
-)
+from headrace_pm.commands import ddl, deliveries, dictionaries, generate, kpi, services, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -24,7 +17,8 @@ def register(tree: typer.Typer) -> None:
     """The entry point: add `pm` to the commands of headrace."""
     app = command_group("pm", HELP)
     generate.register(app)
-    clickhouse.register(app)
+    services.register(app)
+    ddl.register(app)
     shadow.register(app)
     dictionaries.register(app)
     deliveries.register(app)

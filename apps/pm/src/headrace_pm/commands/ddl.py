@@ -1,4 +1,4 @@
-"""`headrace pm clickhouse`, and `ddl`, which shows what it makes and what ClickHouse's own Kafka engine needs."""
+"""`headrace pm ddl`: what `headrace pm clickhouse` makes, and what ClickHouse's own Kafka engine needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.commands import of, service_commands, tell
+from headrace.commands import of, tell
 
 
 class EngineForm(StrEnum):
@@ -19,9 +19,6 @@ class EngineForm(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    from headrace_pm.clickhouse.frame import CLICKHOUSE
-
-    service_commands(app, CLICKHOUSE)
     app.command()(ddl)
 
 
@@ -38,10 +35,10 @@ def ddl(
 
     With --kafka-engine ClickHouse reads the topic itself, and `headrace pm clickhouse` does not run.
     """
-    from headrace_pm.clickhouse.frame import CLICKHOUSE
     from headrace_pm.clickhouse.statements import ddl_statements
+    from headrace_pm.frame import FRAME
     from headrace_pm.kafka.forms import RecordForm
 
     engine = None if kafka_engine is None else RecordForm(kafka_engine)
-    statements = ddl_statements(CLICKHOUSE.load(os.environ), engine)
+    statements = ddl_statements(FRAME.load(os.environ), engine)
     of(context).answer(statements, lambda _console: tell("\n\n".join(f"{each};" for each in statements)))

@@ -64,13 +64,15 @@ def set_key(folder: ServerFolder) -> str:
     return f"pm:files:{folder.system_type}:{folder.server_key}:{path}"
 
 
-def open_redis(url: str, password: str = "") -> Redis:
+def open_redis(
+    url: str, password: str = "", connections_max: int = CONNECTIONS_MAX, answer_s_max: float = ANSWER_S_MAX
+) -> Redis:
     """A client with the limits of the text; a password in the URL comes before the other."""
     return Redis.from_url(
         url,
-        max_connections=CONNECTIONS_MAX,
-        socket_timeout=ANSWER_S_MAX,
-        socket_connect_timeout=ANSWER_S_MAX,
+        max_connections=connections_max,
+        socket_timeout=answer_s_max,
+        socket_connect_timeout=answer_s_max,
         password=None if "@" in url else password or None,
     )
 

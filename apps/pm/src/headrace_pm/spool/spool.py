@@ -2,6 +2,7 @@
 
     KEY~STAMP~DIGEST.whole      fetched, checked, synced; KEY is the caller's, one per revision of a file
     KEY~STAMP.part              being fetched; a later try goes on where it ends, if the file is still the same
+    KEY.plain                   what a packed file unpacks to, for as long as it is read
     lock, boot                  one process per folder; and in which life of the machine it was written
 
 A whole file is synced before it gets its name; the folder is not, because a name that a power cut takes away costs one
@@ -36,6 +37,7 @@ DISK_BYTES_SPARED = 16 * 1024 * 1024
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _WHOLE = re.compile(r"([A-Za-z0-9_-]{1,80})~([0-9a-z]+)~([0-9a-f]{32})\.whole")
 _PART = re.compile(r"([A-Za-z0-9_-]{1,80})~([0-9a-z]+)\.part")
+PLAIN = ".plain"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -153,8 +155,13 @@ class Spool:
         self._whole[key] = SpooledFile(key, path, part.stamp, digest)
         return self._whole[key]
 
+    def plain_path(self, key: str) -> Path:
+        """Where the file of a key may be unpacked to. It goes with its file, and at the next start."""
+        return self._directory / f"{key}{PLAIN}"
+
     def drop(self, key: str) -> None:
         """Remove what is there of a key, and its promise."""
+        self.plain_path(key).unlink(missing_ok=True)
         part = self._parts.pop(key, None)
         if part is not None:
             part.unlink(missing_ok=True)
@@ -177,6 +184,8 @@ class Spool:
             elif found := _PART.fullmatch(path.name):
                 self._parts[found[1]] = path
             else:
+                if path.suffix == PLAIN:
+                    path.unlink(missing_ok=True)
                 continue
             # A part has the room that it will need.
             self._reserved[found[1]] = max(self._reserved.get(found[1], 0), Stamp.read(found[2]).size)

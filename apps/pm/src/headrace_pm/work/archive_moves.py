@@ -1,0 +1,130 @@
+"""Brings files that both sinks have into the archive, server by server, some at a time under a hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from headrace.errors import HeadraceError
+from headrace_pm.ftp.connections import ServerPools
+from headrace_pm.ftp.mover import Move, MoveOutcome, Mover, MoveResult
+from headrace_pm.ftp.names import bytes_of_name, bytes_of_path, text_of_name
+from headrace_pm.ftp.pool import ServerPool
+from headrace_pm.ftp.seen import SeenNames
+from headrace_pm.ftp.servers import ServerFolder
+from headrace_pm.tables.moves import FileMoves, FileToMove
+from headrace_pm.work.events import PipelineEvents
+from headrace_pm.work.network_tables import ServerDirectory
+
+# About what a server renames in a third of a hold.
+FILES_MAX = 200
+SETTLED_MAX = 50
+FAILED = "failed"
+log = structlog.get_logger("headrace_pm.work")
+
+
+class ArchiveMoves:
+    """The moves of one process. `holder` names it, and holds last for `hold_s`."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        moves: FileMoves,
+        servers: ServerDirectory,
+        pools: ServerPools,
+        seen: SeenNames,
+        events: PipelineEvents,
+        holder: str,
+        hold_s: float,
+        two_steps: bool,
+    ) -> None:
+        self._moves, self._servers, self._pools, self._seen = moves, servers, pools, seen
+        self._events, self._holder, self._hold_s, self._two_steps = events, holder, hold_s, two_steps
+        self._movers: dict[ServerPool, Mover] = {}
+        self._away_by = ""
+
+    async def round(self) -> None:
+        """Everything that may be moved now."""
+        while taken := await self._moves.take(FILES_MAX, self._holder, self._hold_s):
+            by_server: dict[tuple[str, str], list[FileToMove]] = defaultdict(list)
+            for file in taken:
+                by_server[file.folder.system_type, file.folder.server_key].append(file)
+            async with asyncio.TaskGroup() as group:
+                keeping = group.create_task(self._keep(taken))
+                servers = [group.create_task(self._of_server(*key, files)) for key, files in by_server.items()]
+                await asyncio.wait(servers)
+                keeping.cancel()
+
+    async def _keep(self, files: Sequence[FileToMove]) -> None:
+        """What was settled meanwhile is not touched."""
+        while True:
+            await asyncio.sleep(self._hold_s / 3)
+            try:
+                await self._moves.renew(files, self._hold_s)
+            except HeadraceError as error:
+                if not error.heals:
+                    raise
+                log.warning("moves.not_renewed", error=str(error))
+
+    async def _of_server(self, system_type: str, key: str, files: Sequence[FileToMove]) -> None:
+        server = await self._servers.server_of(system_type, key)
+        if server is None:
+            await self._moves.failed(files, f"ftp_server has no {system_type} server {key}")
+            return
+        pool = self._pools.pool_of(server)
+        if pool not in self._movers:
+            self._movers = {each: mover for each, mover in self._movers.items() if each in self._pools.pools()}
+            self._movers[pool] = Mover(pool, self._two_steps)
+        for first in range(0, len(files), SETTLED_MAX):
+            some = files[first : first + SETTLED_MAX]
+            found, failed = await self._moved(self._movers[pool], some)
+            await self._settle(found)
+            for file, error in failed.items():
+                log.warning("move.failed", file=file.file_name, server=key, error=str(error))
+                await self._moves.failed([file], str(error))
+            if left := [file for file in some if file not in found and file not in failed]:
+                # The server is away: the others would meet the same.
+                await self._moves.failed([*left, *files[first + SETTLED_MAX :]], self._away_by)
+                return
+
+    async def _moved(
+        self, mover: Mover, files: Sequence[FileToMove]
+    ) -> tuple[dict[FileToMove, MoveResult], dict[FileToMove, HeadraceError]]:
+        """What became of each, and what failed; neither of those that were not tried because the server is away."""
+        found: dict[FileToMove, MoveResult] = {}
+        failed: dict[FileToMove, HeadraceError] = {}
+        for file in files:
+            try:
+                found[file] = await mover.move(_wanted(file))
+                self._events.moved(found[file].outcome)
+            except HeadraceError as error:
+                self._events.moved(FAILED)
+                if error.heals:
+                    log.warning("moves.cut_off", server=file.folder.server_key, error=str(error))
+                    self._away_by = str(error)
+                    break
+                failed[file] = error
+        return found, failed
+
+    async def _settle(self, found: Mapping[FileToMove, MoveResult]) -> None:
+        """Some together: a killed mover looks where each file is, and finds those that were moved."""
+        by_outcome: dict[MoveOutcome, list[FileToMove]] = defaultdict(list)
+        for file, result in found.items():
+            by_outcome[result.outcome].append(file)
+        moved = by_outcome[MoveOutcome.MOVED]
+        await self._moves.moved({file: text_of_name(found[file].path) for file in moved})
+        names: dict[ServerFolder, list[str]] = defaultdict(list)
+        for file in moved:
+            names[file.folder].append(file.file_name)
+        for folder, some in names.items():
+            # The same names may come again.
+            await self._seen.remove(folder, some)
+        await self._moves.changed(by_outcome[MoveOutcome.CHANGED])
+        await self._moves.vanished(by_outcome[MoveOutcome.VANISHED])
+
+
+def _wanted(file: FileToMove) -> Move:
+    folder, name = bytes_of_path(file.folder.path), bytes_of_name(file.file_name)
+    return Move(folder, name, file.read, file.revision)

@@ -1,0 +1,230 @@
+"""Everything that one process does with files, put together: its parts, its loops, its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from headrace import RetryPolicy
+from headrace.errors import MissingExtra
+from headrace.services import Asked, Part
+from headrace.sources import SourceOptions, SourceWorker
+from headrace.tables import OpenTables, open_tables
+from headrace_pm.ftp.connections import ServerPools
+from headrace_pm.ftp.seen import SeenNames, open_redis
+from headrace_pm.operators import OPERATOR_TABLES
+from headrace_pm.operators.unknown_counters import UnknownCounters
+from headrace_pm.settings import PmSettings
+from headrace_pm.sinks.counter_sink import CounterSink
+from headrace_pm.sinks.table_sink import TableSink
+from headrace_pm.spool.spool import Spool
+from headrace_pm.tables import PM_TABLES
+from headrace_pm.tables.checkpoints import SinkCheckpoints
+from headrace_pm.tables.file_claims import FileClaims
+from headrace_pm.tables.moves import FileMoves
+from headrace_pm.tables.progress import FileProgress
+from headrace_pm.tables.recovery import FileRecovery
+from headrace_pm.tables.register import FileTable
+from headrace_pm.work.archive_moves import ArchiveMoves
+from headrace_pm.work.events import PipelineEvents
+from headrace_pm.work.file_fetcher import FileFetcher
+from headrace_pm.work.file_sweep import FileSweep
+from headrace_pm.work.handler import FileHandler
+from headrace_pm.work.loops import KeptLoop, LoopState
+from headrace_pm.work.memory import MemoryBreaker
+from headrace_pm.work.network_scan import NetworkScan
+from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
+from headrace_pm.work.outages import OutageClock
+from headrace_pm.work.sink_lane import SinkLane
+
+# A failed attempt is mostly a server in trouble, which needs seconds; sweeps bring back what failed for longer.
+RETRIES = RetryPolicy(first_s=5.0, cap_s=300.0)
+# Every step has a limit of its own; this one is for what nobody has thought of. A file of 1 GB takes minutes.
+FILE_S_MAX = 3_600.0
+DRAIN_S = 10.0
+TablesOpener = Callable[[PmSettings], AbstractAsyncContextManager[OpenTables]]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRoles:
+    """What a process does with files."""
+
+    scan: bool = False
+    worker: bool = False
+    mover: bool = False
+
+
+def tables_of(settings: PmSettings) -> AbstractAsyncContextManager[OpenTables]:
+    """The tables of the settings; what is missing of them is made."""
+    if settings.is_embedded:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    return open_tables(settings.tables_url, (PM_TABLES, OPERATOR_TABLES))
+
+
+def spool_name(settings: PmSettings) -> str:
+    """How others name the spool of this process."""
+    return f"{socket.gethostname()}:{settings.spool_dir.absolute()}"
+
+
+class FilePipeline:
+    """The parts of one process and what runs on them."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        settings: PmSettings,
+        roles: PipelineRoles,
+        tables: OpenTables,
+        seen: SeenNames,
+        pools: ServerPools,
+        events: PipelineEvents,
+    ) -> None:
+        self.settings, self.roles, self.tables, self.pools, self.events = settings, roles, tables, pools, events
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
+        self.servers, self.dictionaries = ServerDirectory(tables), Dictionaries(tables)
+        self.outages = OutageClock()
+        self.worker: SourceWorker | None = None
+        self.lanes: Sequence[SinkLane] = ()
+        self.spool: Spool | None = None
+        self.memory: MemoryBreaker | None = None
+        self.unknown: UnknownCounters | None = None
+        self._loops: list[KeptLoop] = []
+        self.scan = NetworkScan(settings, self.servers, pools, FileTable(tables), seen, events)
+        if roles.scan:
+            self._add("scan", settings.scan_interval_s, self.scan.round)
+        if roles.mover:
+            moves = ArchiveMoves(
+                FileMoves(tables),
+                self.servers,
+                pools,
+                seen,
+                events,
+                f"{self.holder}:mover",
+                settings.lease_s,
+                settings.move_two_steps,
+            )
+            self._add("mover", settings.move_interval_s, moves.round)
+
+    def work_on(self, spool: Spool, progress: FileProgress, sinks: Sequence[CounterSink]) -> SourceWorker:
+        """Files are worked on from here on: fetched into this spool, written to these sinks."""
+        settings, name = self.settings, spool_name(self.settings)
+        self.lanes = [SinkLane(sink, settings.sink_wait_s) for sink in sinks]
+        fetcher = FileFetcher(self.servers, self.pools, spool, self.outages)
+        self.unknown = UnknownCounters(self.tables)
+        handler = FileHandler(
+            fetcher,
+            progress,
+            self.dictionaries,
+            self.lanes,
+            self.outages,
+            self.events,
+            settings.batch,
+            self.unknown,
+        )
+        memory = MemoryBreaker(settings.memory_max_bytes, lambda: len(handler.in_hand))
+        claims = FileClaims(self.tables, name, lambda: spool.accepting and memory.accepting())
+        options = SourceOptions(
+            name="files",
+            in_progress_max=settings.files_parallel,
+            hold_s=settings.lease_s,
+            timeout_s=FILE_S_MAX,
+            retry=RETRIES,
+            drain_s=DRAIN_S,
+            id=self.holder,
+            on_settled=self.events.settled,
+        )
+        self.worker, self.spool, self.memory = SourceWorker(claims, handler, options), spool, memory
+        sweep = FileSweep(FileRecovery(self.tables), claims, spool, handler.in_hand, self.events)
+        self._add("sweeper", settings.recover_interval_s, sweep.round)
+        self._add("dictionaries", settings.dictionary_interval_s, self._read_network)
+        return self.worker
+
+    @property
+    def loops(self) -> Mapping[str, LoopState]:
+        return {loop.state.name: loop.state for loop in self._loops}
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """What `/readyz` asks: the tables, the loops, the sinks."""
+        found: dict[str, Part] = {"tables": Asked(self._answers)}
+        found.update((f"loop_{name}", state) for name, state in self.loops.items())
+        found.update((f"sink_{lane.name}", lane) for lane in self.lanes)
+        return found
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until the stop; what is in hand is finished, or given back."""
+        async with asyncio.TaskGroup() as group:
+            for loop in self._loops:
+                group.create_task(loop.run(stop))
+            if self.worker is not None:
+                group.create_task(_work(self.worker, stop))
+            if self.unknown is not None:
+                group.create_task(self.unknown.run(stop))
+            await stop.wait()
+        await self.scan.close()
+
+    async def _answers(self) -> object:
+        return await self.tables.rows("servers_read")
+
+    async def _read_network(self) -> None:
+        await self.dictionaries.read()
+        await self.servers.read()
+
+    def _add(self, name: str, every_s: float, one_round: Callable[[], Awaitable[object]]) -> None:
+        self._loops.append(KeptLoop(name, every_s, one_round, self.events.loop_failed))
+
+
+async def _work(worker: SourceWorker, stop: asyncio.Event) -> None:
+    running, stopped = asyncio.ensure_future(worker.run()), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
+        worker.drain()
+        await running
+    finally:
+        stopped.cancel()
+        running.cancel()
+
+
+@asynccontextmanager
+async def open_pipeline(
+    settings: PmSettings, roles: PipelineRoles, events: PipelineEvents, opener: TablesOpener = tables_of
+) -> AsyncIterator[FilePipeline]:
+    """A pipeline for as long as the block runs; it works while `run` does."""
+    async with AsyncExitStack() as stack:
+        tables = await stack.enter_async_context(opener(settings))
+        redis = None
+        if settings.redis_url:
+            limits = settings.redis_connections, settings.redis_timeout_s
+            redis = open_redis(settings.redis_url, settings.redis_password, *limits)
+            stack.push_async_callback(redis.aclose)
+        pools = ServerPools(settings)
+        stack.push_async_callback(pools.close)
+        pipeline = FilePipeline(settings, roles, tables, SeenNames(redis, FileTable(tables)), pools, events)
+        if roles.worker:
+            spool = stack.enter_context(Spool(settings.spool_dir, settings.spool_max_bytes))
+            progress = FileProgress(tables, spool_name(settings))
+            table = TableSink(tables, progress, settings.mysql_parallel)
+            stream = await stack.enter_async_context(_stream_sink(settings, SinkCheckpoints(tables)))
+            pipeline.work_on(spool, progress, (table, stream))
+        yield pipeline
+
+
+@asynccontextmanager
+async def _stream_sink(settings: PmSettings, checkpoints: SinkCheckpoints) -> AsyncIterator[CounterSink]:
+    """Kafka; or Parquet files where there is no server at all."""
+    extra = "parquet" if settings.is_embedded else "kafka"
+    try:
+        if settings.is_embedded:
+            from headrace_pm.parquet.sink import ParquetSink
+
+            yield ParquetSink(settings.home / "parquet", checkpoints)
+            return
+        from headrace_pm.kafka.producer import open_producer
+        from headrace_pm.kafka.sink import KafkaSink
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"pm needs {error.name}", f"pip install 'headrace-pm[{extra}]'") from None
+    async with open_producer(settings) as producer:
+        yield KafkaSink(producer, checkpoints, settings.kafka_form)
