@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from pm_file_world import FileWorld, maria_world, sqlite_world
+from pm_pipeline_world import PipelineServers
 
+from headrace.testing.rig.ftp import FtpServer
 from headrace.testing.rig.mariadb import MariaServer
 
 
@@ -28,3 +30,11 @@ async def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     server, url = request.getfixturevalue("mariadb_server"), request.getfixturevalue("pm_database")
     async with maria_world(server, url) as world:
         yield world
+
+
+@pytest.fixture
+def pipeline_servers(
+    mariadb_server: MariaServer, mariadb_database: str, redis_database: str, kafka_topic: str, ftp_site: FtpServer
+) -> PipelineServers:
+    """All that a pipeline needs, empty."""
+    return PipelineServers(mariadb_server, mariadb_database, redis_database, kafka_topic, ftp_site)

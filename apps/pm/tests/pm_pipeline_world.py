@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,10 +142,12 @@ class PipelineWorld:
         found = self.states()
         return (found["MOVED"], found["ERROR"]) == (moved, errors)
 
-    def waiting_names(self) -> set[str]:
-        """Files on the server that are not in the archive and have not failed."""
-        failed = {name for (name,) in self.query("SELECT file_name FROM file_processing_state WHERE state = 'ERROR'")}
-        return {path.name for path in self.folder.iterdir() if path.is_file()} - failed
+    def failed(self) -> set[str]:
+        return {name for (name,) in self.query("SELECT file_name FROM file_processing_state WHERE state = 'ERROR'")}
+
+    def left(self) -> set[str]:
+        """Files that are in the folder, and not in the archive."""
+        return {path.name for path in self.folder.iterdir() if path.is_file()}
 
     def shown(self) -> str:
         """For a wait that was in vain."""
@@ -179,9 +181,16 @@ def _of_row(row: Row) -> tuple[CounterKey, tuple[object, ...]]:
     return key, (row["counter_value"], row["group_code"], row["cell_index"], tuple(sorted(row["extra_field"].items())))
 
 
+def row_values(rows: Iterable[Row]) -> dict[CounterKey, tuple[object, ...]]:
+    """Rows whose key is there once."""
+    found = [_of_row(row) for row in rows]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
 def table_values(url: str) -> dict[CounterKey, tuple[object, ...]]:
-    """What the table holds; every key is there once, because it is the primary key."""
-    return dict(_of_row(row) for row in mysql_rows(url))
+    """What the table holds."""
+    return row_values(mysql_rows(url))
 
 
 def topic_values(topic_url: str) -> dict[CounterKey, tuple[object, ...]]:
