@@ -7,12 +7,14 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import typer
 
 from headrace.cli.session import Session
-from headrace.commands import service_commands
+from headrace.commands import Check, bad, service_commands, warning
+from headrace.errors import CallerError, Unreachable
 from headrace.services import Frame, HttpSettings, Part, Service, export_lines
 from headrace.testing.service_process import exported_variables
 
@@ -73,6 +75,23 @@ def test_doctor_examines_all(own_environment: None, capsys: pytest.CaptureFixtur
     told = json.dumps(run("doctor", capsys))
     assert "shop counter" in told
     assert "shop till" in told
+
+
+async def test_doctor_tells_what_the_application_knows_besides() -> None:
+    async def knows(settings: HttpSettings) -> list[Check]:
+        return [warning("till", f"{settings.http_port} is nearly empty", "fill it")]
+
+    async def is_away(settings: HttpSettings) -> list[Check]:
+        raise Unreachable("the till does not answer")
+
+    async def is_wrong(settings: HttpSettings) -> list[Check]:
+        raise CallerError("the till has no drawer", "get one")
+
+    found = await replace(SHOP, checks=knows).examine({"SHOP_HTTP_PORT": "7"})
+    assert found[1] == warning("till", "7 is nearly empty", "fill it")
+    # A part that does not answer says so itself.
+    assert [each.name for each in await replace(SHOP, checks=is_away).examine({})] == ["settings", "shop counter"]
+    assert (await replace(SHOP, checks=is_wrong).examine({}))[1] == bad("checks", "the till has no drawer", "get one")
 
 
 def test_up_says_how_other_commands_find_the_same_data() -> None:

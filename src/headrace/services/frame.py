@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -52,6 +52,7 @@ class Frame(Generic[S]):
     and an event that is set when it shall stop; `ports` are where they listen by default. `parts` opens what `doctor`
     asks. `programs` are run by `up` beside the services; `told` makes lines of what programs said when all were ready.
     `whole` is the first of the services, if that one has all others in it: where it answers none of them is missing.
+    `checks` are what `doctor` says besides: parts answer or do not, and what an operator should know of them is more.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Frame(Generic[S]):
     programs: Callable[[S, Mapping[str, str]], Sequence[Program]] = lambda _settings, _environment: ()
     told: Callable[[Mapping[str, str]], Iterable[str]] = lambda _said: ()
     whole: str = ""
+    checks: Callable[[S], Awaitable[Sequence[Check]]] | None = None
 
     def load(self, environment: Mapping[str, str], **flags: Any) -> S:
         """The settings of the environment, with what a command was given on top."""
@@ -115,6 +117,7 @@ class Frame(Generic[S]):
                 checks += await asyncio.gather(*(_asked(name, part) for name, part in parts.items()))
         except HeadraceError as error:
             checks.append(bad("parts", str(error), error.hint))
+        checks += await self._known(settings)
         checks += [check async for check in self._answering(settings)]
         return checks
 
@@ -135,6 +138,13 @@ class Frame(Generic[S]):
                 f"{self.prefix}HTTP_PORT={first} leaves no room for {len(places)} services", "choose a lower port"
             )
         return {name: first + places.index(own[name] or name) if first else 0 for name in own}
+
+    async def _known(self, settings: S) -> Sequence[Check]:
+        """What the application says; that a part does not answer was said before."""
+        try:
+            return await self.checks(settings) if self.checks is not None else ()
+        except HeadraceError as error:
+            return () if error.heals else (bad("checks", str(error), error.hint),)
 
     async def _tell(self, supervisor: Supervisor, tell: Say) -> None:
         await supervisor.all_ready()
