@@ -50,7 +50,7 @@ async def test_a_file_that_waits_goes_on_where_it_was(file_world: FileWorld) -> 
     _, again = await file_world.hold()
     assert (again.mysql_processed, again.clickhouse_processed) == (True, False)
     assert await next_batches(file_world, held) == (7, 7)
-    assert again.spool == SPOOL
+    assert (again.spool, again.was_read, held.was_read) == (SPOOL, True, False)
 
 
 async def test_a_lost_file_goes_on_where_it_was(file_world: FileWorld) -> None:
