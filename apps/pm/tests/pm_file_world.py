@@ -136,7 +136,8 @@ async def completed(world: FileWorld, content: bytes) -> HeldFile:
 
 
 @asynccontextmanager
-async def maria_world(server: MariaServer, url: str) -> AsyncIterator[FileWorld]:
+async def maria_world(server: MariaServer, url: str, made_by_others: str = "") -> AsyncIterator[FileWorld]:
+    """`made_by_others` is the statement by which another program made the table of files before."""
     async with AsyncExitStack() as stack:
         connection = stack.enter_context(closing(server.connect(url.rpartition("/")[2])))
 
@@ -145,6 +146,8 @@ async def maria_world(server: MariaServer, url: str) -> AsyncIterator[FileWorld]
                 cursor.execute(statement)
                 return list(cursor.fetchall())
 
+        if made_by_others:
+            query(made_by_others)
         opened = [await stack.enter_async_context(open_tables(url, PM_TABLES)) for _ in range(HANDLES)]
         world = FileWorld("mysql", query, opened)
         world.clear()

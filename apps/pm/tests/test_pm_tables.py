@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import test_pm_moves as moves
+import test_pm_register as revisions
+import test_pm_resets as resets
+from pm_file_world import maria_world
+
 from headrace.tables import OpenTables, open_tables
 from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.ftp.names import bytes_of_name, text_of_name
@@ -73,7 +78,29 @@ async def test_a_table_that_others_made_is_adopted_and_its_weakness_named(
         collation, key = await examined(tables)
         assert "compares names by utf8mb4_general_ci" in collation
         assert "uk_file of file_processing_state is a hash" in key
+        mariadb_server.query(key.partition(": ")[2], database)
+        assert await examined(tables) == [collation], "the cure that it names is one"
         await without_a_column(tables, mariadb_server, database)
+
+
+async def test_the_account_is_kept_in_a_table_that_others_made(
+    mariadb_server: MariaServer, mariadb_database: str
+) -> None:
+    """Its texts compare otherwise than ours, and its unique key is a hash."""
+    async with maria_world(mariadb_server, mariadb_database, FOREIGN) as world:
+        for test in (
+            revisions.test_new_names_have_their_rows_once_whoever_lists_them,
+            revisions.test_what_was_read_is_finished_before_its_name_begins_anew,
+            revisions.test_the_same_content_again_is_not_written_again,
+            moves.test_a_file_of_both_sinks_is_moved_once,
+            moves.test_a_file_that_others_left_behind_comes_back_or_ends,
+            moves.test_errors_that_may_heal_come_back_after_a_pause,
+            resets.test_what_a_reset_asks_for_is_done_once,
+            resets.test_what_is_done_again_is_shown_first_and_reset_for_the_sinks_it_is_for,
+            resets.test_the_table_in_figures,
+        ):
+            world.clear()
+            await test(world)
 
 
 async def without_a_column(tables: OpenTables, server: MariaServer, database: str) -> None:

@@ -16,4 +16,7 @@ ALTER TABLE pm_file_revision
     ADD COLUMN archived_as VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     ADD COLUMN is_whole BOOLEAN NOT NULL DEFAULT FALSE,
     ADD COLUMN counters BIGINT,
-    ADD COLUMN batches INT
+    ADD COLUMN batches INT;
+
+-- No statement goes by it.
+DROP INDEX pm_file_claim_due ON pm_file_claim

@@ -63,7 +63,6 @@ CREATE TABLE pm_file_claim (
     spool TEXT
 );
 CREATE INDEX pm_file_claim_until ON pm_file_claim (until);
-CREATE INDEX pm_file_claim_due ON pm_file_claim (due_at);
 
 -- creates: pm_file_sink
 -- A digest has 64 bits without a sign, which SQLite has not: it is text.
