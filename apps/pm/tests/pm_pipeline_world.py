@@ -116,10 +116,10 @@ class PipelineWorld:
             functions = found.node_function.items()
             tx.run_many("node_function_add", [{"name": name, "rat_type": rat} for name, rat in functions])
 
-    def upload(self, source: Path | None = None) -> list[str]:
-        """Put files where the server shows them, as one who renames does; their names."""
+    def upload(self, source: Path | None = None, which: slice = slice(None)) -> list[str]:
+        """Put files, or some of them, where the server shows them, as one who renames does; their names."""
         names = []
-        for path in sorted((source or self.made).iterdir()):
+        for path in sorted((source or self.made).iterdir())[which]:
             beside = self.folder / f"{path.name}.part"
             shutil.copyfile(path, beside)
             beside.rename(self.folder / path.name)
@@ -163,6 +163,13 @@ class PipelineWorld:
         words = (sys.executable, "-m", "headrace", "pm", name, "--port", "0")
         environment = {**environment_without(PREFIX), **self.servers.variables(self.home / "spool"), **variables}
         return ServiceProcess(Program(f"pm {name}", words, environment), self.home / log)
+
+    def counts(self, names: Iterable[str], what: str) -> int:
+        """For how many of these files something is true."""
+        listed = ", ".join(f"'{name}'" for name in names)
+        return int(
+            self.query(f"SELECT SUM({what}) FROM file_processing_state WHERE file_name IN ({listed})")[0][0] or 0
+        )
 
     def truth(self) -> dict[CounterKey, TrueRow]:
         return true_rows(*self.truths)

@@ -18,6 +18,7 @@ from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.tables.moves import FileMoves, FileToMove
 from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.network_tables import ServerDirectory
+from headrace_pm.work.outages import OutageClock
 
 # About what a server renames in a third of a hold.
 FILES_MAX = 200
@@ -39,11 +40,12 @@ class ArchiveMoves:
         holder: str,
         hold_s: float,
         two_steps: bool,
+        outages: OutageClock,
     ) -> None:
         self._moves, self._servers, self._pools, self._seen = moves, servers, pools, seen
         self._events, self._holder, self._hold_s, self._two_steps = events, holder, hold_s, two_steps
+        self._outages = outages
         self._movers: dict[ServerPool, Mover] = {}
-        self._away_by = ""
 
     async def round(self) -> None:
         """Everything that may be moved now."""
@@ -83,29 +85,29 @@ class ArchiveMoves:
             await self._settle(found)
             for file, error in failed.items():
                 log.warning("move.failed", file=file.file_name, server=key, error=str(error))
+                self._events.moved(FAILED)
+                if error.heals:
+                    # The server is away: the others would meet the same.
+                    left = [each for each in files[first:] if each not in found]
+                    await self._moves.failed(left, str(error), self._outages.failed(key))
+                    return
                 await self._moves.failed([file], str(error))
-            if left := [file for file in some if file not in found and file not in failed]:
-                # The server is away: the others would meet the same.
-                await self._moves.failed([*left, *files[first + SETTLED_MAX :]], self._away_by)
-                return
+            self._outages.passed(key)
 
     async def _moved(
         self, mover: Mover, files: Sequence[FileToMove]
     ) -> tuple[dict[FileToMove, MoveResult], dict[FileToMove, HeadraceError]]:
-        """What became of each, and what failed; neither of those that were not tried because the server is away."""
+        """What became of each, and what failed. One whose server is away is the last that is tried."""
         found: dict[FileToMove, MoveResult] = {}
         failed: dict[FileToMove, HeadraceError] = {}
         for file in files:
             try:
-                found[file] = await mover.move(_wanted(file))
+                found[file] = await _moved_surely(mover, _wanted(file))
                 self._events.moved(found[file].outcome)
             except HeadraceError as error:
-                self._events.moved(FAILED)
-                if error.heals:
-                    log.warning("moves.cut_off", server=file.folder.server_key, error=str(error))
-                    self._away_by = str(error)
-                    break
                 failed[file] = error
+                if error.heals:
+                    break
         return found, failed
 
     async def _settle(self, found: Mapping[FileToMove, MoveResult]) -> None:
@@ -123,6 +125,16 @@ class ArchiveMoves:
             await self._seen.remove(folder, some)
         await self._moves.changed(by_outcome[MoveOutcome.CHANGED])
         await self._moves.vanished(by_outcome[MoveOutcome.VANISHED])
+
+
+async def _moved_surely(mover: Mover, wanted: Move) -> MoveResult:
+    """A connection that was kept may be dead by now, which says nothing of its server: a new one tells."""
+    try:
+        return await mover.move(wanted)
+    except HeadraceError as error:
+        if not error.heals:
+            raise
+        return await mover.move(wanted)
 
 
 def _wanted(file: FileToMove) -> Move:

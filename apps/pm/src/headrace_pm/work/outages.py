@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 
-PAUSE_S_MIN, PAUSE_S_MAX = 5.0, 300.0
+PAUSE_S_MIN, PAUSE_S_MAX = 2.0, 300.0
 
 
 class OutageClock:

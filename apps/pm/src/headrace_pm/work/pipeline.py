@@ -46,6 +46,7 @@ RETRIES = RetryPolicy(first_s=5.0, cap_s=300.0)
 # Every step has a limit of its own; this one is for what nobody has thought of. A file of 1 GB takes minutes.
 FILE_S_MAX = 3_600.0
 DRAIN_S = 10.0
+END_S = 5.0
 TablesOpener = Callable[[PmSettings], AbstractAsyncContextManager[OpenTables]]
 
 
@@ -105,6 +106,7 @@ class FilePipeline:
                 f"{self.holder}:mover",
                 settings.lease_s,
                 settings.move_two_steps,
+                self.outages,
             )
             self._add("mover", settings.move_interval_s, moves.round)
 
@@ -157,13 +159,16 @@ class FilePipeline:
     async def run(self, stop: asyncio.Event) -> None:
         """Until the stop; what is in hand is finished, or given back."""
         async with asyncio.TaskGroup() as group:
-            for loop in self._loops:
-                group.create_task(loop.run(stop))
+            beside = [group.create_task(loop.run(stop)) for loop in self._loops]
+            if self.unknown is not None:
+                beside.append(group.create_task(self.unknown.run(stop)))
             if self.worker is not None:
                 group.create_task(_work(self.worker, stop))
-            if self.unknown is not None:
-                group.create_task(self.unknown.run(stop))
             await stop.wait()
+            # Whoever waits for a server that does not answer waits in vain: nothing of it counts before it is written.
+            await asyncio.wait(beside, timeout=END_S)
+            for task in beside:
+                task.cancel()
         await self.scan.close()
 
     async def _answers(self) -> object:
