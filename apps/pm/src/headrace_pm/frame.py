@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.services import Frame, Part, Service, Talk, export_lines
+from headrace.services import Check, Frame, Part, Service, Talk, export_lines
 from headrace_pm.clickhouse.frame import open_clickhouse
 from headrace_pm.kafka.settings import PREFIX
 from headrace_pm.settings import HTTP_PORTS, PmSettings
@@ -51,6 +51,14 @@ async def _asked(settings: PmSettings) -> AsyncIterator[Mapping[str, Part]]:
         yield await open_parts(settings, stack)
 
 
+async def _checks(settings: PmSettings) -> Sequence[Check]:
+    from headrace_pm.operators.checks import examined_tables
+    from headrace_pm.work.pipeline import tables_of
+
+    async with tables_of(settings) as tables:
+        return await examined_tables(tables, settings.environment)
+
+
 FRAME = Frame(
     NAME,
     PmSettings,
@@ -60,6 +68,7 @@ FRAME = Frame(
     _asked,
     HTTP_PORTS,
     whole="all",
+    checks=_checks,
 )
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 import typer
 
 from headrace.commands import command_group
-from headrace_pm.commands import ddl, deliveries, dictionaries, generate, kpi, services, shadow
+from headrace_pm.commands import (
+    ddl,
+    deliveries,
+    dictionaries,
+    generate,
+    kpi,
+    services,
+    shadow,
+)
 
 HELP = (__doc__ or "").partition("\n")[0]
 

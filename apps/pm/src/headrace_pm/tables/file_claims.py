@@ -101,10 +101,6 @@ class FileClaims:
             crashes=crashes,
         )
 
-    async def spooled(self) -> set[tuple[int, int]]:
-        """Files and revisions that are still to be read from the spool of this process."""
-        return {(file_id, revision) for file_id, revision in await self._tables.rows("spool_wanted", spool=self._spool)}
-
     async def begin_alone(self, held: HeldItem) -> bool:
         return await self._changed("claim_alone", held)
 
