@@ -38,3 +38,11 @@ def pipeline_servers(
 ) -> PipelineServers:
     """All that a pipeline needs, empty."""
     return PipelineServers(mariadb_server, mariadb_database, redis_database, kafka_topic, ftp_site)
+
+
+@pytest.fixture(params=["mysql", "sqlite"])
+def operator_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where tables are made, once on each database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'pm.db'}"
+    return str(request.getfixturevalue("mariadb_database"))

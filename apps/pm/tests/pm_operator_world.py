@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import apsw
+import pymysql
 
 from headrace.tables import OpenTables, open_tables
 from headrace_pm.operators import OPERATOR_TABLES
@@ -28,6 +33,20 @@ FILES = {
 async def operator_tables(url: str) -> AsyncIterator[OpenTables]:
     async with open_tables(url, [PM_TABLES, OPERATOR_TABLES]) as tables:
         yield tables
+
+
+def query(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """What another program does in the same database; the rows of the last statement."""
+    if url.startswith("sqlite"):
+        with closing(apsw.Connection(url.removeprefix("sqlite:///"))) as file:
+            file.set_busy_timeout(10_000)
+            return [list(file.execute(statement)) for statement in statements][-1]
+    parts = urlsplit(url)
+    place = {"host": parts.hostname, "port": parts.port, "user": parts.username, "password": parts.password}
+    with closing(pymysql.connect(**place, database=parts.path[1:], autocommit=True)) as line, line.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
 
 
 def written(folder: Path, files: Mapping[str, str] = FILES) -> Path:

@@ -16,8 +16,8 @@ from headrace_pm.operators.kpi.kpi_series import KpiPoint, KpiQuestion, KpiStep,
 from headrace_pm.operators.periods import PeriodSpan, moment_of, period_of
 
 
-async def test_the_periods_that_an_element_did_not_deliver_are_found(mariadb_database: str) -> None:
-    async with operator_tables(mariadb_database) as tables:
+async def test_the_periods_that_an_element_did_not_deliver_are_found(operator_url: str) -> None:
+    async with operator_tables(operator_url) as tables:
         span = PeriodSpan.around(DAY, DAY + 8 * QUARTER, period_of("15m"))
         with pytest.raises(CallerError, match="no elements"):
             await gap_report(tables, span)
@@ -47,8 +47,8 @@ async def test_the_periods_that_an_element_did_not_deliver_are_found(mariadb_dat
             await gap_report(tables, span, ["gnb-x"])
 
 
-async def test_a_kpi_is_summed_up_by_hour_and_day_and_never_made_up(mariadb_database: str) -> None:
-    async with operator_tables(mariadb_database) as tables:
+async def test_a_kpi_is_summed_up_by_hour_and_day_and_never_made_up(operator_url: str) -> None:
+    async with operator_tables(operator_url) as tables:
         await elements(tables, "a", "b")
         await tables.run("pm_kpi_add", name="success", formula="100 * c101 / c102", unit="%")
         kpi = await kpi_named(tables, "success")

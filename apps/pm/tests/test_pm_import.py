@@ -30,11 +30,10 @@ async def imported(tables: OpenTables, folder: Path, prune: bool = False) -> Cou
     return counts(changes)
 
 
-async def test_an_import_adds_changes_and_prunes_and_tells_what(
-    mariadb_server: MariaServer, mariadb_database: str, tmp_path: Path
-) -> None:
-    async with operator_tables(mariadb_database) as tables:
-        first = await imported(tables, written(tmp_path))
+async def test_an_import_adds_changes_and_prunes_and_tells_what(operator_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "dictionaries"
+    async with operator_tables(operator_url) as tables:
+        first = await imported(tables, written(folder))
         assert first == {
             "ftp_server": (1, 0, 0),
             "ftp_path": (2, 0, 0),
@@ -46,8 +45,8 @@ async def test_an_import_adds_changes_and_prunes_and_tells_what(
         }
         # Names go round between elements, one is new; a file that is not there says nothing of its table.
         turned = {"ne": "name,id\ngnb-2,1\ngnb-3,2\ngnb-1,3\n", "ftp_path": "id,server_id,path\n1,1,/Access2/\n"}
-        assert await imported(tables, written(tmp_path, turned)) == {"ftp_path": (0, 1, 0), "ne": (1, 2, 0)}
-        assert await imported(tables, written(tmp_path, turned), prune=True) == {"ftp_path": (0, 0, 1), "ne": (0, 0, 0)}
+        assert await imported(tables, written(folder, turned)) == {"ftp_path": (0, 1, 0), "ne": (1, 2, 0)}
+        assert await imported(tables, written(folder, turned), prune=True) == {"ftp_path": (0, 0, 1), "ne": (0, 0, 0)}
         assert sorted(await tables.rows("ne_rows")) == [(1, "gnb-2"), (2, "gnb-3"), (3, "gnb-1")]
         assert await tables.rows("ftp_path_rows") == [(1, 1, "/Access2/")]
         history = await DictionaryImport(tables).history()
@@ -57,7 +56,7 @@ async def test_an_import_adds_changes_and_prunes_and_tells_what(
         ("ftp_path", 0, 1, 0),
     ]
     assert len({each["digest"] for each in history if each["table"] == "ftp_path"}) == 3
-    assert [each["source"] for each in history] == [str(tmp_path)] * 10
+    assert [each["source"] for each in history] == [str(folder)] * 10
 
 
 async def test_a_foreign_table_keeps_its_further_columns(

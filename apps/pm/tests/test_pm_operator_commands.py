@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pm_operator_world import FILES, counted, operator_tables, written
+from pm_operator_world import FILES, counted, operator_tables, query, written
 
 from headrace_pm.operators.unknown_counters import UnknownCounters
 
@@ -18,11 +18,13 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def pm(headrace_command: Command, mariadb_database: str) -> Callable[..., Any]:
+def pm(headrace_command: Command, operator_url: str, tmp_path: Path) -> Callable[..., Any]:
     """`headrace --json pm …` on the tables of a fresh database; its document."""
+    is_embedded = operator_url.startswith("sqlite")
+    place = {"PM_HOME": str(tmp_path)} if is_embedded else {"PM_MYSQL_DSN": operator_url}
 
     def typed(*words: str, code: int = 0) -> Any:
-        done = headrace_command("--json", "pm", *words, PM_MYSQL_DSN=mariadb_database)
+        done = headrace_command("--json", "pm", *words, **place)
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
@@ -38,9 +40,8 @@ async def filled(url: str) -> None:
         await unknown.flush()
 
 
-def test_dictionaries_gaps_and_kpis_by_command(pm: Callable[..., Any], mariadb_database: str, tmp_path: Path) -> None:
+def test_dictionaries_gaps_and_kpis_by_command(pm: Callable[..., Any], operator_url: str, tmp_path: Path) -> None:
     folder = str(written(tmp_path / "dictionaries"))
-    assert pm("import", folder, "--dry-run")["tables"]["ne"]["added"] == 2
     assert pm("import", folder)["tables"]["ne"] == {
         "added": 2,
         "changed": 0,
@@ -48,8 +49,10 @@ def test_dictionaries_gaps_and_kpis_by_command(pm: Callable[..., Any], mariadb_d
         "rows": 2,
         "examples": ["+ 1, gnb-1", "+ 2, gnb-2"],
     }
+    other = str(written(tmp_path / "other", {"ne": "id,name\n3,gnb-3\n"}))
+    assert pm("import", other, "--dry-run")["tables"]["ne"]["added"] == 1
     assert [each["table"] for each in pm("import", "--history")] == list(reversed(FILES))
-    asyncio.run(filled(mariadb_database))
+    asyncio.run(filled(operator_url))
     day = ("--from", "2026-01-01", "--to", "2026-01-01T02:00")
     found = pm("gaps", *day)
     assert (found["elements"], found["periods"], found["missing"]) == (2, 8, 4)
@@ -73,6 +76,57 @@ def test_dictionaries_gaps_and_kpis_by_command(pm: Callable[..., Any], mariadb_d
     page = tmp_path / "report.html"
     assert pm("report", "--out", str(page), *day, "--language", "vi")["missing"] == 4
     assert "Thiếu 4 chu kỳ" in page.read_text("utf-8")
+
+
+ADD = (
+    "INSERT INTO file_processing_state (system_type, ftp_server_key, ftp_path, file_name, state, error_message,"
+    " mysql_processed, clickhouse_processed, retry_count, max_retry) VALUES ('5GA', 'h_21_u', '/A/', {})"
+)
+ROWS = (
+    "'a_1.dat', 'ERROR', 'Unknown NE: gnb-2', FALSE, FALSE, 0, 3",
+    "'a%2.dat', 'ERROR', 'bad frame', FALSE, FALSE, 0, 3",
+    "'ab1.dat', 'MOVED', NULL, TRUE, TRUE, 0, 3",
+    "'b.dat', 'PENDING', NULL, FALSE, FALSE, 0, 3",
+)
+
+
+def test_files_are_listed_counted_and_redone_by_command(
+    pm: Callable[..., Any], operator_url: str, tmp_path: Path
+) -> None:
+    assert pm("import", str(written(tmp_path / "d", {"ne": "id,name\n1,gnb-1\n"})))["files_released"] == 0
+    query(operator_url, *(ADD.format(row) for row in ROWS))
+    # Without them errors below their limit come back by a sweep, as they should.
+    dead = (
+        "INSERT INTO pm_file_claim (file_id, is_permanent, left_as) SELECT id, TRUE, state FROM file_processing_state"
+    )
+    query(operator_url, f"{dead} WHERE state = 'ERROR'")
+    found = pm("status")
+    assert {state: facts["files"] for state, facts in found["states"].items() if facts["files"]} == {
+        "ERROR": 2,
+        "MOVED": 1,
+        "PENDING": 1,
+    }
+    assert len(found["states"]) == 8
+    assert (found["sinks"]["mysql"]["files"], found["servers"][0]["errors"], found["spool"]["files"]) == (1, 2, 0)
+    assert {each["message"] for each in found["errors"]} == {"Unknown NE: gnb-2", "bad frame"}
+    first = pm("files", "--limit", "3")
+    assert [each["file_name"] for each in first["files"]] == ["b.dat", "ab1.dat", "a%2.dat"]
+    rest = pm("files", "--limit", "3", "--before", str(first["next_before"]))
+    assert ([each["file_name"] for each in rest["files"]], rest["next_before"]) == (["a_1.dat"], None)
+    # What stands for anything in SQL stands for itself here.
+    assert [each["file_name"] for each in pm("files", "--name", "a_*")["files"]] == ["a_1.dat"]
+    assert [each["file_name"] for each in pm("files", "--name", "*%*")["files"]] == ["a%2.dat"]
+    assert [each["error_message"] for each in pm("files", "--error", "bad*")["files"]] == ["bad frame"]
+    assert pm("files", "--server", "other")["files"] == []
+    assert pm("redo", code=2)["error"]["message"] == "which files?"
+    assert pm("redo", "--name", "c*", code=3)["files"] == 0
+    counted_only = pm("redo", "--name", "a*")
+    assert (counted_only["by_state"], counted_only["redone"]) == ({"ERROR": 2, "MOVED": 1}, None)
+    assert pm("redo", "--name", "a%*", "--yes")["redone"] == 1
+    assert {each["state"] for each in pm("files", "--name", "a%*")["files"]} == {"PENDING"}
+    # The element is known from here on, and its file goes on with the import.
+    assert pm("import", str(written(tmp_path / "d", {"ne": "id,name\n2,gnb-2\n"})))["files_released"] == 1
+    assert pm("status")["states"]["ERROR"]["files"] == 0
 
 
 def test_what_cannot_be_answered_says_what_to_do(headrace_command: Command, tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import numpy as np
-from pm_operator_world import operator_tables
+from pm_operator_world import operator_tables, query
 
 from headrace.tables import OpenTables
-from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.counters.dictionary import NetworkDictionary
 from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.operators.unknown_counters import UnknownCounters, counter_level, out_of_scope, unknown_counters
@@ -34,8 +33,8 @@ def test_what_is_out_of_scope_is_what_batches_leave_out() -> None:
     assert (dictionary.scope.groups_of(np.array(list(found), np.int32)) < 0).all()
 
 
-async def test_a_revision_is_counted_once_whatever_is_repeated(mariadb_database: str) -> None:
-    async with operator_tables(mariadb_database) as tables, operator_tables(mariadb_database) as others:
+async def test_a_revision_is_counted_once_whatever_is_repeated(operator_url: str) -> None:
+    async with operator_tables(operator_url) as tables, operator_tables(operator_url) as others:
         mine, theirs = recorder(tables), recorder(others)
         for each in (mine, theirs):
             each.note(1, "a.dat", {7: 3, 8: 1})
@@ -51,11 +50,8 @@ async def test_a_revision_is_counted_once_whatever_is_repeated(mariadb_database:
         assert found[0].first_seen_at == FIRST < found[1].last_seen_at
 
 
-async def test_a_counter_that_is_wanted_by_now_is_not_listed(
-    mariadb_server: MariaServer, mariadb_database: str
-) -> None:
-    database = mariadb_database.rpartition("/")[2]
-    async with operator_tables(mariadb_database) as tables:
+async def test_a_counter_that_is_wanted_by_now_is_not_listed(operator_url: str) -> None:
+    async with operator_tables(operator_url) as tables:
         mine = recorder(tables)
         mine.note(1, "a.dat", {7: 3, 8: 1, 9: 1})
         stop = asyncio.Event()
@@ -63,8 +59,8 @@ async def test_a_counter_that_is_wanted_by_now_is_not_listed(
         mine.note(2, "b.dat", {7: 1})
         stop.set()
         await running
-        mariadb_server.query("INSERT INTO extra_field_column VALUES ('rat_type', 3)", database)
         # At another level it is still unknown.
-        mariadb_server.query("INSERT INTO counter_cat VALUES (8, 3, 'G'), (9, 4, 'G')", database)
+        wanted = "INSERT INTO counter_cat VALUES (8, 3, 'G'), (9, 4, 'G')"
+        query(operator_url, "INSERT INTO extra_field_column VALUES ('rat_type', 3)", wanted)
         assert [each.counter_id for each in await unknown_counters(tables)] == [7, 9]
         assert await counter_level(tables) == "3"

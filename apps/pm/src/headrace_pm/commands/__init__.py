@@ -17,6 +17,7 @@ from headrace_pm.commands import (
     services,
     shadow,
 )
+from headrace_pm.commands import ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -29,6 +30,7 @@ def register(tree: typer.Typer) -> None:
     ddl.register(app)
     shadow.register(app)
     dictionaries.register(app)
+    files.register(app)
     deliveries.register(app)
     kpi.register(app)
     tree.add_typer(app)

@@ -38,8 +38,7 @@ def import_dictionaries(
 
     ftp_server.csv, ftp_path.csv, ne.csv, counter_cat.csv, extra_field_column.csv, node_function.csv, pm_kpi.csv: each
     is optional, and has the columns of its table. Rows are added and changed; the same import again changes nothing. A
-    password is never in a file: password_ref is env:NAME or file:PATH. Files that waited for an element go on
-    with the next sweep.
+    password is never in a file: password_ref is env:NAME or file:PATH. Files that waited for an element go on.
     """
     from headrace.errors import CallerError
 
@@ -54,18 +53,21 @@ def import_dictionaries(
         from datetime import UTC, datetime
 
         from headrace_pm.operators.dictionary_import import DictionaryImport
+        from headrace_pm.tables.recovery import FileRecovery
 
         importing = DictionaryImport(tables)
         changes = await importing.preview(source, prune)
+        released = 0
         if not dry_run:
             await importing.apply(changes, str(source.absolute()), datetime.now(UTC))
-        return _document(changes, dry_run)
+            released = (await FileRecovery(tables).sweep()).elements
+        return _document(changes, dry_run, released)
 
     document = on_tables(work, create=not dry_run)
     of(context).answer(document, lambda console: console.print(_told(document), markup=False))
 
 
-def _document(changes: Sequence[TableChange], dry_run: bool) -> dict[str, Any]:
+def _document(changes: Sequence[TableChange], dry_run: bool, released: int) -> dict[str, Any]:
     tables = {
         change.table.name: {
             "added": len(change.added),
@@ -80,7 +82,7 @@ def _document(changes: Sequence[TableChange], dry_run: bool) -> dict[str, Any]:
         }
         for change in changes
     }
-    return {"dry_run": dry_run, "tables": tables}
+    return {"dry_run": dry_run, "tables": tables, "files_released": released}
 
 
 def _told(document: dict[str, Any]) -> str:
@@ -88,6 +90,8 @@ def _told(document: dict[str, Any]) -> str:
     for name, facts in document["tables"].items():
         lines.append(f"{name}: +{facts['added']:,} ~{facts['changed']:,} -{facts['removed']:,}, {facts['rows']:,} rows")
         lines += [f"  {example}" for example in facts["examples"]]
+    if document["files_released"]:
+        lines.append(f"{document['files_released']:,} files that waited for an element go on")
     if document["dry_run"]:
         lines.append("nothing was changed: the same command without --dry-run does it")
     return "\n".join(lines)

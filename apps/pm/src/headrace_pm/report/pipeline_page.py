@@ -35,7 +35,8 @@ from headrace.pages import (
     tiles,
 )
 from headrace_pm.operators.delivery_gaps import MISSING, PRESENT, GapReport
-from headrace_pm.report.pipeline_report import PERCENTILES, SINKS, STATES, PipelineReport
+from headrace_pm.report.pipeline_report import PERCENTILES, SINKS, PipelineReport
+from headrace_pm.tables.counts import FILE_STATES
 
 ELEMENTS_MAX = 1_000
 TEXT_CHARS_MAX = 300
@@ -94,8 +95,8 @@ def _tiles(words: Words, report: PipelineReport) -> Html:
 def _files(words: Words, report: PipelineReport) -> Html:
     if not report.seen:
         return paragraphs(words("files.none"))
-    known = [state for state in STATES if any(counts.get(state) for counts in report.states.values())]
-    other = sorted({state for counts in report.states.values() for state in counts} - set(STATES))
+    known = [state for state in FILE_STATES if any(counts.get(state) for counts in report.states.values())]
+    other = sorted({state for counts in report.states.values() for state in counts} - set(FILE_STATES))
     shown = [*reversed(known), *other]
     rows = []
     for place, at in enumerate(report.steps.begins()):

@@ -12,8 +12,8 @@ from headrace.tables import OpenTables
 from headrace_pm.operators.delivery_gaps import GapReport, gap_report
 from headrace_pm.operators.periods import EPOCH, PeriodSpan
 from headrace_pm.report.error_groups import ErrorGroup, grouped
+from headrace_pm.tables.counts import FileCounts
 
-STATES = ("PENDING", "DOWNLOADING", "PARSING", "PROCESSING", "PARTIAL_DONE", "COMPLETED", "MOVED", "ERROR")
 SINKS = ("both", "mysql", "kafka")
 PERCENTILES = (50, 95, 99)
 # A chart of about fifty columns can be read.
@@ -77,14 +77,11 @@ async def pipeline_report(
         by_sink[sink][seconds] += count
         if sink == SINKS[0]:
             by_step.setdefault(_place(steps, step), Counter())[seconds] += count
-    now = dict.fromkeys(STATES, 0)
-    for state, count in await tables.rows("report_states_now"):
-        now[state] = count
     gaps, why = await _gaps(tables, first, end, period_s)
     return PipelineReport(
         made_at,
         steps,
-        now,
+        await FileCounts(tables).by_state(),
         states,
         {sink: FileLatency(counts) for sink, counts in by_sink.items()},
         {step: FileLatency(counts) for step, counts in by_step.items()},

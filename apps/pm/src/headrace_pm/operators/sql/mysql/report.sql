@@ -4,9 +4,6 @@ SELECT TIMESTAMPDIFF(SECOND, '1970-01-01', created_at) DIV :step_s, state, COUNT
   FROM file_processing_state WHERE created_at >= :first AND created_at < :end
  GROUP BY 1, 2
 
--- name: report_states_now
-SELECT state, COUNT(*) FROM file_processing_state GROUP BY state
-
 -- name: report_latency
 -- From when a revision was first listed until its rows were in a sink; times of the table are whole seconds, so the
 -- counts by seconds are exact. What is 'both' was in the slower one.
