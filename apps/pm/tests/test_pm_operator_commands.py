@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from pm_operator_world import FILES, counted, operator_tables, query, written
 
+from headrace.testing.rig.ftp import PASSWORD, FtpServer
 from headrace_pm.operators.unknown_counters import UnknownCounters
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -127,6 +130,39 @@ def test_files_are_listed_counted_and_redone_by_command(
     # The element is known from here on, and its file goes on with the import.
     assert pm("import", str(written(tmp_path / "d", {"ne": "id,name\n2,gnb-2\n"})))["files_released"] == 1
     assert pm("status")["states"]["ERROR"]["files"] == 0
+
+
+def test_the_archive_is_shown_and_then_cleared_by_command(
+    headrace_command: Command, ftp_site: FtpServer, tmp_path: Path
+) -> None:
+    place = {"PM_HOME": str(tmp_path / "home"), "PM_TEST_PASSWORD": PASSWORD}
+
+    def pm(*words: str, code: int = 0) -> Any:
+        done = headrace_command("--json", "pm", *words, **place)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+    server = (
+        f"id,system_type,host,port,user_name,password_ref\n1,5GA,127.0.0.1,{ftp_site.port},rig,env:PM_TEST_PASSWORD\n"
+    )
+    pm("import", str(written(tmp_path / "d", {"ftp_server": server, "ftp_path": "id,server_id,path\n1,1,/A/\n"})))
+    done = ftp_site.files / "A" / "ClickHouse" / "Done"
+    done.mkdir(parents=True)
+    for name, days in (("old.dat", 40), ("older.dat", 400), ("new.dat", 1)):
+        (done / name).write_bytes(name.encode())
+        os.utime(done / name, (time.time() - days * 86_400,) * 2)
+    shown = pm("archive", "--older-than", "30d")
+    assert (shown["files"], shown["bytes"], shown["deleted"]) == (2, len("old.datolder.dat"), None)
+    assert shown["folders"][0]["names"] == ["/A/ClickHouse/Done/older.dat", "/A/ClickHouse/Done/old.dat"]
+    assert len(list(done.iterdir())) == 3, "only shown"
+    assert pm("archive", "--older-than", "30d", "--yes")["deleted"] == 2
+    assert [path.name for path in done.iterdir()] == ["new.dat"]
+    assert pm("archive", "--older-than", "2h", code=2)["error"]["message"] == "an archive is kept for a day at least"
+    assert "no server other" in pm("archive", "--older-than", "9d", "--server", "other", code=3)["error"]["message"]
+    ftp_site.stop()
+    told = pm("archive", "--older-than", "30d", code=5)["folders"][0]["error"]
+    assert "127.0.0.1" in told
+    ftp_site.start()
 
 
 def test_what_cannot_be_answered_says_what_to_do(headrace_command: Command, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from headrace_pm.commands import (
     shadow,
 )
 from headrace_pm.commands import ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
+from headrace_pm.commands import archive, ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -31,6 +32,7 @@ def register(tree: typer.Typer) -> None:
     shadow.register(app)
     dictionaries.register(app)
     files.register(app)
+    archive.register(app)
     deliveries.register(app)
     kpi.register(app)
     tree.add_typer(app)

@@ -18,11 +18,9 @@ T = TypeVar("T")
 
 def settings_now() -> PmSettings:
     """The settings of the environment."""
-    from headrace.services import Sources, read
-    from headrace_pm.kafka.settings import PREFIX
-    from headrace_pm.settings import PmSettings
+    from headrace_pm.frame import FRAME
 
-    return read(PmSettings, Sources(PREFIX, os.environ))
+    return FRAME.load(os.environ)
 
 
 def on_tables(work: Callable[[OpenTables], Awaitable[T]], create: bool = False) -> T:
