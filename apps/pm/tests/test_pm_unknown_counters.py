@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import numpy as np
+from pm_file_world import BrokenTables
 from pm_operator_world import operator_tables, query
 
 from headrace.tables import OpenTables
+from headrace.testing.twins import turns_red
 from headrace_pm.counters.dictionary import NetworkDictionary
 from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.operators.unknown_counters import UnknownCounters, counter_level, out_of_scope, unknown_counters
@@ -48,6 +50,41 @@ async def test_a_revision_is_counted_once_whatever_is_repeated(operator_url: str
         found = await unknown_counters(tables)
         assert [(each.counter_id, each.seen, each.last_file) for each in found] == [(7, 8, "b.dat"), (8, 2, "c.dat")]
         assert found[0].first_seen_at == FIRST < found[1].last_seen_at
+
+
+class Overtaken(UnknownCounters):
+    """Between its look and its writing another process counts the same."""
+
+    async def _uncounted(self, versions: list[int]) -> list[int]:
+        found = await UnknownCounters._uncounted(self, versions)
+        if not await self.tables.rows("unknown_counted", versions=[1]):
+            other = UnknownCounters(self.tables)
+            other.note(1, "a.dat", {7: 3})
+            await other.flush()
+        return found
+
+
+async def overtaken(tables: OpenTables) -> None:
+    mine = Overtaken(tables)
+    mine.note(1, "a.dat", {7: 3})
+    mine.note(2, "b.dat", {7: 5})
+    await mine.flush()
+    assert [(each.counter_id, each.seen) for each in await unknown_counters(tables)] == [(7, 8)]
+
+
+async def test_what_another_process_counts_meanwhile_is_left_out(operator_url: str) -> None:
+    async with operator_tables(operator_url) as tables:
+        await overtaken(tables)
+
+
+async def test_without_the_marks_of_revisions_they_would_count_twice(operator_url: str) -> None:
+    async def broken(self: None) -> None:
+        async with operator_tables(operator_url) as tables:
+            ignore = "INSERT OR IGNORE INTO" if operator_url.startswith("sqlite") else "INSERT IGNORE INTO"
+            tables.tables = BrokenTables(tables.tables, "unknown_count_file", "INSERT INTO", ignore)
+            await overtaken(tables)
+
+    await turns_red(broken)
 
 
 async def test_a_counter_that_is_wanted_by_now_is_not_listed(operator_url: str) -> None:
