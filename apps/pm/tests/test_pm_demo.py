@@ -1,11 +1,14 @@
-"""The demo: its comparison with the truth, its network, its receipt."""
+"""The demo from its command to its page: its comparison with the truth, its network, its receipt."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import Browser, chromium_path
 
 from headrace.testing import FtpServer
 from headrace_pm.demo.comparison import SinkComparison, SinkRow, compared, sink_row
@@ -41,6 +44,37 @@ TRUE = {
     (row := TrueRow(1_000, MS, 900, counter, 1.5, "G", "5G", 7, "ff" * 8, {"a": "b"}, "f.dat", 1, 0)).key: row
     for counter in (1, 2, 3)
 }
+
+
+# What runs into its neighbours.
+OVERLAPPING = """[...document.querySelectorAll('tbody td')].filter(each => each.scrollWidth > each.clientWidth + 1)
+    .map(each => each.textContent)"""
+
+
+def test_every_counter_is_in_both_sinks_once_through_a_kill(headrace_command: Any, tmp_path: Path) -> None:
+    place = tmp_path / "demo"
+    size = ("--files", "24", "--counters", "2000")
+    done = headrace_command("pm", "demo", *size, "--headless", "--json", "--to", str(place))
+    assert done.returncode == 0, done.stderr
+    receipt = json.loads(done.stdout)
+    assert (receipt["files"], receipt["uploads"]) == (24, 28)
+    assert (receipt["done"], receipt["refused"], receipt["archived"]) == (20, 4, 22)
+    wanted = {"rows": receipt["rows_wanted"], "missing": 0, "extra": 0, "different": 0}
+    assert receipt["table"] == receipt["parquet"] == wanted
+    assert wanted["rows"] > 25_000
+    assert (receipt["killed"], receipt["early_rows"]) == (1, 0)
+    assert receipt["held_when_killed"] >= 1
+    again = headrace_command("pm", "demo", "--headless", "--to", str(place))
+    assert (again.returncode, "is not empty" in again.stderr) == (4, True)
+    with Browser(chromium_path(), tmp_path / "profile", Path(receipt["page"]).as_uri()) as browser:
+        for width, scheme in ((1_440, "light"), (1_440, "dark"), (390, "light"), (390, "dark")):
+            browser.narrow(width)
+            browser.prefer(scheme)
+            assert browser.run("document.documentElement.scrollWidth") == width
+            assert browser.run(OVERLAPPING) == []
+            assert browser.violations() == []
+        assert "are in both sinks, each once" in browser.run("document.querySelector('.headline').textContent")
+        assert browser.said == []
 
 
 def found(counter: int, value: float | None = 1.5, extra: str = '{"a":"b"}') -> SinkRow:

@@ -19,6 +19,7 @@ from headrace_pm.commands import (
 )
 from headrace_pm.commands import ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
 from headrace_pm.commands import archive, ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
+from headrace_pm.commands import ddl, deliveries, demo, dictionaries, generate, kpi, services, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 
@@ -35,4 +36,5 @@ def register(tree: typer.Typer) -> None:
     archive.register(app)
     deliveries.register(app)
     kpi.register(app)
+    demo.register(app)
     tree.add_typer(app)

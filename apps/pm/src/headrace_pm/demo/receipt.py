@@ -10,7 +10,7 @@ from headrace_pm.demo.comparison import SinkComparison
 
 @dataclass(frozen=True, slots=True)
 class CounterReceipt:
-    """Files by name, and uploads, of which a name may have two. `held_when_killed` are files that the worker had in
+    """Files by name, and uploads, of which a name may have two. `held_when_killed` are files that the process had in
     hand when it was killed, `early_rows` rows of half uploads that were in a sink before the rest of them came."""
 
     files: int
@@ -60,7 +60,7 @@ class CounterReceipt:
             "rows that must be there": self.rows_wanted,
             "rows in the table": _told(self.table),
             "rows in the Parquet files": _told(self.parquet),
-            "workers killed with -9": self.killed,
+            "processes killed with -9": self.killed,
             "files it had in hand": self.held_when_killed,
             "transfers from the server": self.fetched,
             "logins at the server": self.logins,
