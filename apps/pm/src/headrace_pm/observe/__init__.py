@@ -1,0 +1,1 @@
+"""What a running pipeline counts, shows and warns of."""
