@@ -9,17 +9,17 @@ import typer
 
 from headrace.commands import command_group
 from headrace_pm.commands import (
+    archive,
     ddl,
     deliveries,
+    demo,
     dictionaries,
+    files,
     generate,
     kpi,
     services,
     shadow,
 )
-from headrace_pm.commands import ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
-from headrace_pm.commands import archive, ddl, deliveries, dictionaries, files, generate, kpi, services, shadow
-from headrace_pm.commands import ddl, deliveries, demo, dictionaries, generate, kpi, services, shadow
 
 HELP = (__doc__ or "").partition("\n")[0]
 

@@ -131,6 +131,10 @@ class FileClaims:
         values = {"attempts": held.attempts, "error": None, "due_at": None, "stays_suspect": True}
         return await self._ended(held, ("file_again",), GIVEN_BACK, **values, keeps_spool=True, is_permanent=False)
 
+    async def spooled(self) -> set[tuple[int, int]]:
+        """Id and revision of every file that is still to be read from the spool of this process."""
+        return {(file_id, revision) for file_id, revision in await self._tables.rows("spool_wanted", spool=self._spool)}
+
     async def report(self, held: HeldItem, progress: Mapping[str, object]) -> bool:
         """The table of files has no place for it."""
         return True
