@@ -43,6 +43,19 @@ def _opening(name: str) -> Callable[[PmSettings, asyncio.Event], AbstractAsyncCo
 
 
 @asynccontextmanager
+async def _shadow(settings: PmSettings, stop: asyncio.Event) -> AsyncIterator[Service]:
+    """Work beside the old system: read its files, and write to tables and a topic that are the shadow's own.
+
+    Nothing is renamed or deleted on any server; files that the old system has moved are read where they are now. The
+    tables are called pm_shadow_… in the database of PM_MYSQL_DSN, the topic is PM_SHADOW_TOPIC. While there is one,
+    `all`, `scan`, `worker` and `mover` refuse to run on that database, until `headrace pm cutover`."""
+    from headrace_pm.shadow.service import open_shadow
+
+    async with open_shadow(settings) as service:
+        yield service
+
+
+@asynccontextmanager
 async def _asked(settings: PmSettings) -> AsyncIterator[Mapping[str, Part]]:
     """What `doctor` asks: the tables, Redis, Kafka, ClickHouse, as far as they are set."""
     from headrace_pm.work.servers_asked import open_parts
@@ -64,7 +77,7 @@ FRAME = Frame(
     PmSettings,
     PREFIX,
     ("-m", "headrace", NAME),
-    {**{name: _opening(name) for name in _SENTENCES}, "clickhouse": open_clickhouse},
+    {**{name: _opening(name) for name in _SENTENCES}, "clickhouse": open_clickhouse, "shadow": _shadow},
     _asked,
     HTTP_PORTS,
     whole="all",

@@ -15,7 +15,7 @@ from headrace_pm.clickhouse.settings import HTTP_PORT as CLICKHOUSE_PORT
 from headrace_pm.clickhouse.settings import ClickHouseSettings
 from headrace_pm.ftp.settings import FtpSettings
 
-HTTP_PORTS = {"all": 8090, "clickhouse": CLICKHOUSE_PORT, "scan": 8092, "worker": 8093, "mover": 8094}
+HTTP_PORTS = {"all": 8090, "clickhouse": CLICKHOUSE_PORT, "scan": 8092, "worker": 8093, "mover": 8094, "shadow": 8095}
 DATABASE_FILE = "pm.db"
 # Claims, renewals and settlements are not to wait behind rows.
 LANES_BESIDE = 4
@@ -82,6 +82,7 @@ class PmSettings(ClickHouseSettings, FtpSettings):
     memory_max_bytes: int = setting(
         512 * MEBIBYTE, "with more memory than this (RssAnon) a process takes no new files", low=16 * MEBIBYTE
     )
+    shadow_topic: str = setting("pm.counters.shadow", "the topic of `headrace pm shadow`")
 
     @property
     def is_embedded(self) -> bool:

@@ -1,4 +1,4 @@
-"""`headrace pm compare`: what production and shadow do not have in common."""
+"""`headrace pm compare`: what production and shadow do not have in common; and `cutover`, from the one to the other."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from headrace.commands import Exit, of
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from headrace_pm.cutover.changeover import Changeover
     from headrace_pm.shadow.differences import Compared, CounterDifference, RowDifference
 
 FORMATS = ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"]
@@ -20,6 +21,7 @@ FORMATS = ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S
 
 def register(app: typer.Typer) -> None:
     app.command()(compare)
+    app.command()(cutover)
 
 
 def compare(
@@ -104,3 +106,55 @@ def _words(row: RowDifference) -> str:
         return key
     changes = (f"{name} {row.production[name]!r} became {row.shadow[name]!r}" for name in row.production)
     return f"{'; '.join(changes)} ({key})"
+
+
+def cutover(
+    context: typer.Context,
+    begin: Annotated[
+        datetime | None, typer.Option("--from", formats=FORMATS, metavar="TIME", help="Compare from here on; else all.")
+    ] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", formats=FORMATS, metavar="TIME", help="Up to before this; else all.")
+    ] = None,
+    quiet_minutes: Annotated[
+        float, typer.Option(min=0.0, help="For so long the old system must have moved nothing.")
+    ] = 10.0,
+    without_extra: Annotated[bool, typer.Option("--without-extra-field", help="As of `compare`.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check, and change nothing.")] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Go back: the old system is production again.")] = False,
+) -> int:
+    """Take over from the old system, if every check is good. Exit code 1 if one is not, and nothing is changed.
+
+    The checks: the shadow has seen every file of the period and finished all of them, the old system has moved nothing
+    for some time and left nothing in ClickHouse/, and the rows of both are the same. Changing over adds one row to
+    pm_cutover; from then on `headrace pm all` runs on this database, and takes what is in the folders. --rollback adds
+    another: `all` ends by itself within seconds, and the old system may be started. No row and no file is deleted.
+    """
+    import asyncio
+
+    from headrace_pm.cutover.changeover import changed_over, rolled_back
+    from headrace_pm.cutover.checks import CutoverPlan
+    from headrace_pm.frame import FRAME
+    from headrace_pm.shadow.comparison import FIRST, LAST
+
+    settings = FRAME.load(os.environ)
+    if rollback:
+        words = asyncio.run(rolled_back(settings))
+        of(context).answer({"mode": "shadow", "words": words}, lambda console: console.print(words, markup=False))
+        return Exit.OK
+    plan = CutoverPlan(_utc(begin) or FIRST, _utc(end) or LAST, 60 * quiet_minutes, not without_extra)
+    found = asyncio.run(changed_over(settings, plan, check))
+    document = {
+        "checks": [{"name": each.name, "state": str(each.state), "found": each.found} for each in found.checks],
+        "may_change": found.may_change,
+        "changed": found.changed,
+    }
+    of(context).answer(document, lambda console: _show_checks(console, found))
+    return Exit.OK if found.may_change else Exit.FAILED
+
+
+def _show_checks(console: Console, found: Changeover) -> None:
+    for each in found.checks:
+        hint = f" ({each.hint})" if each.hint else ""
+        console.print(f"{each.state!s:8} {each.name}: {each.found}{hint}", markup=False)
+    console.print(found.words, markup=False)

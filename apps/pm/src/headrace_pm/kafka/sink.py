@@ -35,6 +35,11 @@ class KafkaSink:
         self._producer, self._checkpoints, self._records_of = producer, checkpoints, FORMS[form]
         self.moved_at = 0.0
 
+    @property
+    def unknown(self) -> int:
+        """How many batches had no report and were sent again."""
+        return self._producer.unknown
+
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """Every batch after the file's checkpoint, until the broker has acknowledged all of them and the checkpoint
         says so. `ClaimLost` if another claim has taken the file over. While Kafka or the checkpoints do not answer it
