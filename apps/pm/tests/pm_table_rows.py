@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -22,13 +23,24 @@ def mysql_rows(url: str) -> list[Row]:
     place = urlsplit(url)
     where = {"host": "127.0.0.1", "port": place.port or 0, "database": place.path[1:]}
     with closing(pymysql.connect(user="rig", password="rig", **where)) as connection, connection.cursor() as cursor:
-        cursor.execute(_ROWS)
-        return ordered(map(_row, cursor.fetchall()))
+
+        def query(statement: str) -> list[tuple[object, ...]]:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+        return table_rows(query)
+
+
+def table_rows(query: Callable[[str], list[tuple[object, ...]]]) -> list[Row]:
+    """The same on whichever database answers."""
+    return ordered(map(_row, query(_ROWS)))
 
 
 def _row(found: tuple[object, ...]) -> Row:
     row: Row = dict(zip(_COLUMNS, found, strict=True))
     moment = row["record_time"]
-    assert isinstance(moment, datetime)
-    row["record_time"] = round(moment.replace(tzinfo=UTC).timestamp() * 1_000)
-    return {**row, "obj_hash": f"{row['obj_hash']:016x}", "extra_field": json.loads(row["extra_field"])}
+    # SQLite has times as text.
+    read = moment if isinstance(moment, datetime) else datetime.fromisoformat(str(moment))
+    row["record_time"] = round(read.replace(tzinfo=UTC).timestamp() * 1_000)
+    # And numbers with a sign: the bits are the same.
+    return {**row, "obj_hash": f"{row['obj_hash'] % 2**64:016x}", "extra_field": json.loads(row["extra_field"])}

@@ -1,4 +1,4 @@
-"""Rows and checkpoint in one transaction on a real MariaDB: exactly once, whoever is late and whatever is lost."""
+"""Rows and checkpoint in one transaction on real databases: exactly once, whoever is late and whatever is lost."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from pm_file_world import SPOOL, BrokenTables, FileWorld
+from pm_file_world import SPOOL, BrokenTables, FileWorld, maria_world
 from pm_kafka_world import batch_of, file_batches, truth
-from pm_table_rows import mysql_rows
+from pm_table_rows import table_rows
 from test_pm_kafka_sink import whole
 
 from headrace.errors import ClaimLost
 from headrace.tables import OpenTables, open_tables
 from headrace.testing import Proxy
+from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.counters.batch import CounterBatch
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.sinks.counter_columns import counter_columns
 from headrace_pm.sinks.table_sink import ROWS_MAX, TableSink
 from headrace_pm.tables import PM_TABLES
+from headrace_pm.tables.checkpoints import SinkCheckpoints
 from headrace_pm.tables.progress import FileProgress
 
 BATCHES = 25
-CHECKPOINT = "SELECT next_batch, `rows`, digest FROM pm_file_sink WHERE sink = 'mysql'"
 
 
 async def held_file(world: FileWorld) -> FileRevision:
@@ -41,20 +42,19 @@ def all_batches() -> list[CounterBatch]:
     return list(file_batches(BATCHES, 1_000)(0))
 
 
-async def test_every_row_is_there_once_from_any_checkpoint_on(file_world: FileWorld, pm_database: str) -> None:
+async def test_every_row_is_there_once_from_any_checkpoint_on(file_world: FileWorld) -> None:
     file = await held_file(file_world)
     sink = sink_on(file_world.tables)
     done = await sink.write(file, lambda since: (batch_of(number, 1_000) for number in range(since, 13)))
     assert done == whole(all_batches()[:13])
     assert file_world.flags(file.file_id) == ("PARTIAL_DONE", True, False)
     assert await sink.write(file, file_batches(BATCHES, 1_000)) == whole(all_batches())
-    assert mysql_rows(pm_database) == truth(all_batches(), file.version)
+    assert table_rows(file_world.query) == truth(all_batches(), file.version)
     moved_at = sink.moved_at
     again = await sink.write(file, file_batches(BATCHES, 1_000))
     assert again == whole(all_batches()), "what is in changes nothing"
     assert sink.moved_at > moved_at > 0
-    wanted = whole(all_batches())
-    assert file_world.query(CHECKPOINT) == [(wanted.next_batch, wanted.rows, wanted.digest)]
+    assert await SinkCheckpoints(file_world.tables).load(file.file_id, sink.name) == whole(all_batches())
 
 
 async def test_a_file_without_rows_has_its_flag(file_world: FileWorld) -> None:
@@ -63,7 +63,7 @@ async def test_a_file_without_rows_has_its_flag(file_world: FileWorld) -> None:
     assert file_world.flags(file.file_id) == ("PARTIAL_DONE", True, False)
 
 
-async def late_writer(world: FileWorld, url: str, tables: OpenTables) -> None:
+async def late_writer(world: FileWorld, tables: OpenTables) -> None:
     file = await held_file(world)
     world.lose_holds()
     await world.hold("b")
@@ -71,32 +71,33 @@ async def late_writer(world: FileWorld, url: str, tables: OpenTables) -> None:
         # More than one transaction: the last one has the flag, which is fenced by itself.
         await sink_on(tables).write(file, file_batches(12, 1_000))
     assert lost.value.fence == file.epoch, "by its fence the worker knows that it is no failed attempt"
-    assert mysql_rows(url) == []
+    assert table_rows(world.query) == []
     assert world.flags(file.file_id)[1] is False
 
 
-async def test_a_late_writer_leaves_no_row(file_world: FileWorld, pm_database: str) -> None:
-    await late_writer(file_world, pm_database, file_world.tables)
+async def test_a_late_writer_leaves_no_row(file_world: FileWorld) -> None:
+    await late_writer(file_world, file_world.tables)
 
 
-async def test_a_sink_without_its_fence_is_noticed(file_world: FileWorld, pm_database: str) -> None:
+async def test_a_sink_without_its_fence_is_noticed(file_world: FileWorld) -> None:
     tables = file_world.opened[1]
     tables.tables = BrokenTables(tables.tables, "sink_advance", "epoch = :epoch")
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        await late_writer(file_world, pm_database, tables)
+        await late_writer(file_world, tables)
 
 
 async def test_a_lost_answer_to_the_commit_is_asked_for(
-    file_world: FileWorld, pm_database: str, fault_proxy: Callable[[str], Proxy]
+    mariadb_server: MariaServer, pm_database: str, fault_proxy: Callable[[str], Proxy]
 ) -> None:
     """The rows are in, nobody knows, and the same unit again is not a second one."""
-    file = await held_file(file_world)
-    line = fault_proxy(pm_database)
-    async with open_tables(line.url, PM_TABLES) as cut_off:
-        line.cut_reply_to(b"COMMIT")
-        assert await sink_on(cut_off).write(file, file_batches(BATCHES, 1_000)) == whole(all_batches())
-    assert line.cuts == 1
-    assert mysql_rows(pm_database) == truth(all_batches(), file.version)
+    async with maria_world(mariadb_server, pm_database) as world:
+        file = await held_file(world)
+        line = fault_proxy(pm_database)
+        async with open_tables(line.url, PM_TABLES) as cut_off:
+            line.cut_reply_to(b"COMMIT")
+            assert await sink_on(cut_off).write(file, file_batches(BATCHES, 1_000)) == whole(all_batches())
+        assert line.cuts == 1
+        assert table_rows(world.query) == truth(all_batches(), file.version)
 
 
 def test_rows_stand_in_the_order_of_the_key_and_equal_keys_as_the_file_has_them() -> None:
