@@ -117,24 +117,6 @@ async def test_names_of_unfinished_uploads_are_passed_over(ftp_site: FtpServer, 
         assert found.refused[NameFault.LINE_BREAK] == 1
 
 
-async def test_what_is_proved_incomplete_waits_until_it_is_listed_differently(
-    ftp_site: FtpServer, redis_database: str
-) -> None:
-    async with watching(ftp_site, redis_database) as watch:
-        watch.there.put("a.dat", b"half", FIRST)
-        await watch.look()
-        found = await watch.look()
-        await watch.take()
-        assert await watch.members() == {"a.dat"}
-        # It was fetched, and its first bytes say that it is not whole: the row is taken back.
-        watch.register.rows.clear()
-        await watch.scanner.not_whole(found.new[0])
-        assert await watch.members() == set()
-        assert await watch.names() == set()
-        watch.there.put("a.dat", b"the whole", SECOND)
-        assert await watch.names() == {"a.dat"}
-
-
 async def test_the_same_name_with_another_content_is_seen(site: FtpFolder, redis_database: str) -> None:
     async with watching(site, redis_database) as watch:
         watch.there.put("a.dat", b"one", FIRST)
@@ -169,7 +151,7 @@ async def test_a_moved_file_is_forgotten_and_may_come_again(ftp_site: FtpServer,
         await watch.take()
         del watch.register.rows["a.dat"]
         (watch.there.disk / "a.dat").unlink()
-        await watch.scanner.moved(["a.dat"])
+        await watch.seen.remove(watch.there.folder, ["a.dat"])
         assert await watch.members() == {"b.dat"}
         watch.there.put("a.dat", b"one", FIRST)
         assert await watch.names() == {"a.dat"}

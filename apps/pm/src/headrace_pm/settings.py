@@ -45,6 +45,9 @@ class PmSettings(ClickHouseSettings, FtpSettings):
         parse=_dsn,
         without="SQLite and Parquet files in `PM_HOME`",
     )
+    kafka_topic_after_mysql: str = setting(
+        "", "a second topic, for records whose rows are in MySQL; their file is done when it has them", without="none"
+    )
     redis_url: str = setting(
         "",
         "Redis as redis://HOST:PORT/DATABASE",

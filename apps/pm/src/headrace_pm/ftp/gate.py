@@ -3,7 +3,7 @@
 A server shows a file while it is uploaded. Uploaders that are careful use another name until they are done; those names
 are passed over. Of the others nobody tells when they are whole, so they must hold still: two listings, some time apart
 by our own clock, that agree. An uploader that stalls for longer is found out by the first bytes of the file, which say
-how long it must be (`Completeness`): then the file waits until it is listed differently. Waiting costs no attempt.
+how long it must be (`Completeness`): then its row waits until the file is listed differently. Waiting costs no attempt.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ CompletenessCheck = Callable[[bytes, int], Completeness]
 class _Watched:
     stamp: Stamp
     since: float
-    is_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class ReadyGate:
                 before = _Watched(file.stamp, now)
                 is_still = False
             else:
-                is_still = now - before.since >= self._settle_s and not before.is_incomplete
+                is_still = now - before.since >= self._settle_s
             watched[file.name] = before
             if not file.stamp.size:
                 empty_count += 1
@@ -81,10 +80,6 @@ class ReadyGate:
                 ready.append(file)
         self._watched = watched
         return Passed(tuple(ready), len(watched) - len(ready) - empty_count, empty_count)
-
-    def incomplete(self, file: ListedFile, now: float) -> None:
-        """The first bytes say that more is to come: it waits until it is listed differently."""
-        self._watched[file.name] = _Watched(file.stamp, now, is_incomplete=True)
 
     def forget(self, names: Iterable[bytes]) -> None:
         """They are registered now, and watched no longer."""

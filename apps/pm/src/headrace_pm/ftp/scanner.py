@@ -79,18 +79,6 @@ class FolderScanner:
         self._stamps.update((file.text, file.stamp) for file in files)
         self.gate.forget(file.name for file in files)
 
-    async def not_whole(self, file: ListedFile) -> None:
-        """It was registered, and its first bytes say that more is to come: its row is gone again, and it waits."""
-        await self._seen.remove(self.folder, [file.text])
-        self._stamps.pop(file.text, None)
-        self.gate.incomplete(file, self._now())
-
-    async def moved(self, names: Sequence[str]) -> None:
-        """Their files are in the archive: the same names may come again."""
-        await self._seen.remove(self.folder, names)
-        for name in names:
-            self._stamps.pop(name, None)
-
     async def _changed(self, known: Sequence[ListedFile]) -> list[ListedFile]:
         strange = [file.text for file in known if file.text not in self._stamps]
         found = await self._register.stamps(self.folder, strange) if strange else {}

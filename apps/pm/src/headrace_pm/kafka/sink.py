@@ -30,6 +30,7 @@ class KafkaSink:
     """Writes files to the topic of a producer; any number at once."""
 
     name = STREAM_SINK
+    sets_flag = False
 
     def __init__(self, producer: CounterProducer, checkpoints: CheckpointStore, form: RecordForm) -> None:
         self._producer, self._checkpoints, self._records_of = producer, checkpoints, FORMS[form]

@@ -24,6 +24,7 @@ class ParquetSink:
     """Writes files below a folder; any number at once, from any number of processes."""
 
     name = SINK
+    sets_flag = False
 
     def __init__(self, folder: Path, checkpoints: CheckpointStore) -> None:
         self._folder, self._checkpoints = folder, checkpoints

@@ -23,8 +23,12 @@ class CounterSink(Protocol):
 
     name: str
     """`mysql` or `kafka`: which checkpoint is its own, and which flag says that it has all."""
-    moved_at: float
-    """When it last acknowledged something, of whichever file, by the clock of the event loop."""
+    sets_flag: bool
+    """Whether `write` sets the flag of the file, too; else whoever calls it does, when it has ended."""
+
+    @property
+    def moved_at(self) -> float:
+        """When it last acknowledged something, of whichever file, by the clock of the event loop."""
 
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """Every batch after the file's checkpoint, until all are in and the checkpoint says so. Again after that it

@@ -41,7 +41,8 @@ class TableSink:
 
     name = TABLE_SINK
 
-    def __init__(self, tables: OpenTables, progress: FileProgress, parallel: int) -> None:
+    def __init__(self, tables: OpenTables, progress: FileProgress, parallel: int, sets_flag: bool = True) -> None:
+        self.sets_flag = sets_flag
         self._tables, self._checkpoints, self._progress = tables, SinkCheckpoints(tables), progress
         self._room = asyncio.Semaphore(parallel)
         self._signed = tables.tables.dialect == "sqlite"
@@ -84,7 +85,7 @@ class TableSink:
                 self._checkpoints.record(tx, file.file_id, self.name, file.epoch, piece.checkpoint)
                 if len(piece.rows):
                     tx.run_many("counters_upsert", piece.rows)
-                if piece.is_last:
+                if piece.is_last and self.sets_flag:
                     self._progress.record_sink_done(tx, file, self.name)
         except Conflict:
             raise ClaimLost(f"another claim has file {file.file_id}", file.epoch) from None

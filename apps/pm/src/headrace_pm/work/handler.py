@@ -145,7 +145,7 @@ class FileHandler:
         file = FileRevision(held.file_id, held.file_name, held.revision, held.version, held.epoch)
         checkpoint = await lane.write(file, batches)
         self.outages.passed(lane.name)
-        if lane.name != TABLE_SINK:
+        if not lane.sink.sets_flag:
             await self.progress.sink_done(held, lane.name)
         self.events.written(lane.name, checkpoint.rows, time.monotonic() - began)
 

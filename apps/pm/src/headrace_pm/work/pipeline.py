@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace import RetryPolicy
-from headrace.errors import MissingExtra
+from headrace.errors import HeadraceError, MissingExtra
 from headrace.services import Asked, Part
 from headrace.sources import SourceOptions, SourceWorker
 from headrace.tables import OpenTables, open_tables
 from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.seen import SeenNames, open_redis
+from headrace_pm.kafka.checkpoints import CheckpointStore
 from headrace_pm.operators import OPERATOR_TABLES
-from headrace_pm.operators.unknown_counters import UnknownCounters
+from headrace_pm.operators.unknown_counters import FLUSH_S, UnknownCounters
 from headrace_pm.settings import PmSettings
 from headrace_pm.sinks.counter_sink import CounterSink
+from headrace_pm.sinks.followed_sink import FollowedSink, NoCheckpoints
 from headrace_pm.sinks.table_sink import TableSink
 from headrace_pm.spool.spool import Spool
 from headrace_pm.tables import PM_TABLES
@@ -142,6 +145,7 @@ class FilePipeline:
         sweep = FileSweep(FileRecovery(self.tables), claims, spool, handler.in_hand, self.events)
         self._add("sweeper", settings.recover_interval_s, sweep.round)
         self._add("dictionaries", settings.dictionary_interval_s, self._read_network)
+        self._add("unknown_counters", FLUSH_S, self.unknown.flush)
         return self.worker
 
     @property
@@ -160,8 +164,6 @@ class FilePipeline:
         """Until the stop; what is in hand is finished, or given back."""
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(loop.run(stop)) for loop in self._loops]
-            if self.unknown is not None:
-                beside.append(group.create_task(self.unknown.run(stop)))
             if self.worker is not None:
                 group.create_task(_work(self.worker, stop))
             await stop.wait()
@@ -170,6 +172,10 @@ class FilePipeline:
             for task in beside:
                 task.cancel()
         await self.scan.close()
+        if self.unknown is not None:
+            with contextlib.suppress(HeadraceError, TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await self.unknown.flush()
 
     async def _answers(self) -> object:
         return await self.tables.rows("servers_read")
@@ -211,25 +217,44 @@ async def open_pipeline(
         if roles.worker:
             spool = stack.enter_context(Spool(settings.spool_dir, settings.spool_max_bytes))
             progress = FileProgress(tables, spool_name(settings))
-            table = TableSink(tables, progress, settings.mysql_parallel)
+            table = await stack.enter_async_context(_table_sink(settings, tables, progress))
             stream = await stack.enter_async_context(_stream_sink(settings, SinkCheckpoints(tables)))
             pipeline.work_on(spool, progress, (table, stream))
         yield pipeline
 
 
 @asynccontextmanager
+async def _table_sink(settings: PmSettings, tables: OpenTables, progress: FileProgress) -> AsyncIterator[CounterSink]:
+    """The table; and behind it the second topic, if there is one."""
+    topic = settings.kafka_topic_after_mysql
+    table = TableSink(tables, progress, settings.mysql_parallel, sets_flag=not topic)
+    if not topic:
+        yield table
+        return
+    async with _kafka_sink(replace(settings, kafka_topic=topic), NoCheckpoints()) as after:
+        yield FollowedSink(table, after)
+
+
+@asynccontextmanager
 async def _stream_sink(settings: PmSettings, checkpoints: SinkCheckpoints) -> AsyncIterator[CounterSink]:
     """Kafka; or Parquet files where there is no server at all."""
-    extra = "parquet" if settings.is_embedded else "kafka"
+    if not settings.is_embedded:
+        async with _kafka_sink(settings, checkpoints) as sink:
+            yield sink
+        return
     try:
-        if settings.is_embedded:
-            from headrace_pm.parquet.sink import ParquetSink
+        from headrace_pm.parquet.sink import ParquetSink
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"pm needs {error.name}", "pip install 'headrace-pm[parquet]'") from None
+    yield ParquetSink(settings.home / "parquet", checkpoints)
 
-            yield ParquetSink(settings.home / "parquet", checkpoints)
-            return
+
+@asynccontextmanager
+async def _kafka_sink(settings: PmSettings, checkpoints: CheckpointStore) -> AsyncIterator[CounterSink]:
+    try:
         from headrace_pm.kafka.producer import open_producer
         from headrace_pm.kafka.sink import KafkaSink
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"pm needs {error.name}", f"pip install 'headrace-pm[{extra}]'") from None
+        raise MissingExtra(f"pm needs {error.name}", "pip install 'headrace-pm[kafka]'") from None
     async with open_producer(settings) as producer:
         yield KafkaSink(producer, checkpoints, settings.kafka_form)
