@@ -25,6 +25,7 @@ PAGES = (
 WITH_SERVERS = (
     "docs/postgres.md",
     "docs/leases.md",
+    "docs/pm-operations.md",
     "docs/pm.md",
     "docs/mysql.md",
     "docs/rabbitmq.md",
