@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable
@@ -69,7 +70,7 @@ async def test_a_shadow_reads_what_the_old_system_moves_and_pm_takes_over(
         assert topic_values(pipeline_servers.topic_url) == true_values(world.truth())
         await _pm_all_refuses(world)
 
-        found = _checks(headrace_command, known)
+        found = await _checks(headrace_command, known)
         assert {name for name, state in found.items() if state == "bad"} == {"old system", "rows"}
         # The old system ends its work: its rows are the same, and nothing of it is left half way.
         world.query(f"INSERT INTO {COUNTERS} SELECT * FROM {ROWS}")
@@ -77,13 +78,15 @@ async def test_a_shadow_reads_what_the_old_system_moves_and_pm_takes_over(
         old.take(names[:3], old.first, old.last)
         looked = f"SELECT COUNT(*) FROM {shadow_name('place')} WHERE place = 'ClickHouse/Done' AND files = 7"
         await eventually(lambda: world.query(looked) == [(1,)], "the shadow saw it")
-        assert _checks(headrace_command, known) == {**dict.fromkeys(found, "ok"), "old system": "bad"}, "not quiet yet"
+        assert await _checks(headrace_command, known) == {**dict.fromkeys(found, "ok"), "old system": "bad"}, (
+            "not quiet yet"
+        )
         world.query(QUIET)
-        assert set(_checks(headrace_command, known).values()) == {"ok"}
+        assert set((await _checks(headrace_command, known)).values()) == {"ok"}
         world.query(f"DELETE FROM {STATE} WHERE file_name = '{names[0]}'")
         assert world.query("SELECT mode FROM pm_cutover") == [("shadow",)], "checks change nothing"
         await eventually(lambda: world.query(COMPLETED) == [(FILES,)], "a file without a row is found again", 60)
-    assert headrace_command("pm", "cutover", **known).returncode == 0
+    assert (await asyncio.to_thread(headrace_command, "pm", "cutover", "--from", "2000-01-01", **known)).returncode == 0
     await _pm_takes_over(world, old, names, headrace_command)
 
 
@@ -92,8 +95,8 @@ def _metrics(url: str) -> str:
         return str(answer.read().decode())
 
 
-def _checks(command: Command, known: dict[str, str]) -> dict[str, str]:
-    done = command("pm", "cutover", "--check", "--json", **known)
+async def _checks(command: Command, known: dict[str, str]) -> dict[str, str]:
+    done = await asyncio.to_thread(command, "pm", "cutover", "--check", "--from", "2000-01-01", "--json", **known)
     document = json.loads(done.stdout)
     assert (done.returncode == 0) is document["may_change"]
     assert not document["changed"]
@@ -113,10 +116,10 @@ async def _pm_takes_over(world: PipelineWorld, old: OldSystem, names: list[str],
         await eventually(lambda: world.are_ended(3, 0), world.shown)
         assert old.places() == [set(), set(), {*names, "ancient.dat"}]
         assert table_values(world.servers.database) == true_values(world.truth())
-        assert command("pm", "cutover", "--rollback").returncode == 0
+        assert (await asyncio.to_thread(command, "pm", "cutover", "--rollback")).returncode == 0
         await eventually(lambda: service.process.poll() is not None, "it ends by itself")
         assert service.process.returncode == 0
-    assert command("pm", "cutover", "--rollback").returncode == 4
+    assert (await asyncio.to_thread(command, "pm", "cutover", "--rollback")).returncode == 4
     modes = [mode for (mode,) in world.query("SELECT mode FROM pm_cutover ORDER BY id")]
     assert modes == ["shadow", "production", "shadow"]
 

@@ -111,7 +111,13 @@ def _words(row: RowDifference) -> str:
 def cutover(
     context: typer.Context,
     begin: Annotated[
-        datetime | None, typer.Option("--from", formats=FORMATS, metavar="TIME", help="Compare from here on; else all.")
+        datetime | None,
+        typer.Option(
+            "--from",
+            formats=FORMATS,
+            metavar="TIME",
+            help="Compare record_time from here on; else since there is a shadow.",
+        ),
     ] = None,
     end: Annotated[
         datetime | None, typer.Option("--to", formats=FORMATS, metavar="TIME", help="Up to before this; else all.")
@@ -135,14 +141,14 @@ def cutover(
     from headrace_pm.cutover.changeover import changed_over, rolled_back
     from headrace_pm.cutover.checks import CutoverPlan
     from headrace_pm.frame import FRAME
-    from headrace_pm.shadow.comparison import FIRST, LAST
+    from headrace_pm.shadow.comparison import LAST
 
     settings = FRAME.load(os.environ)
     if rollback:
         words = asyncio.run(rolled_back(settings))
         of(context).answer({"mode": "shadow", "words": words}, lambda console: console.print(words, markup=False))
         return Exit.OK
-    plan = CutoverPlan(_utc(begin) or FIRST, _utc(end) or LAST, 60 * quiet_minutes, not without_extra)
+    plan = CutoverPlan(_utc(begin), _utc(end) or LAST, 60 * quiet_minutes, not without_extra)
     found = asyncio.run(changed_over(settings, plan, check))
     document = {
         "checks": [{"name": each.name, "state": str(each.state), "found": each.found} for each in found.checks],

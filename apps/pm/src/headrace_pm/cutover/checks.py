@@ -19,7 +19,7 @@ from headrace_pm.ftp.listings import ListedFile
 from headrace_pm.ftp.names import joined
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.settings import PmSettings
-from headrace_pm.shadow.comparison import CompareScope, compared
+from headrace_pm.shadow.comparison import FIRST, CompareScope, compared
 from headrace_pm.shadow.old_folders import PLACES, listed_in, modified_at
 from headrace_pm.shadow.service import shadow_settings, shadow_tables_of
 from headrace_pm.tables.counts import FileCounts
@@ -32,9 +32,10 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class CutoverPlan:
-    """Over which period production and shadow must be equal, and how long the old system must have moved nothing."""
+    """Over which period of record_time production and shadow must be equal, from None: since there is a shadow; and
+    how long the old system must have moved nothing."""
 
-    begin: datetime
+    begin: datetime | None
     end: datetime
     quiet_s: float
     extra: bool = True
@@ -61,7 +62,7 @@ class CutoverChecks:
         return [
             await self._mode(),
             await self._backlog(),
-            await self._seen(plan),
+            await self._seen(),
             await self._quiet(plan),
             await self._equal(plan),
         ]
@@ -85,23 +86,24 @@ class CutoverChecks:
             return warning("backlog", words, "see pm_shadow_file_processing_state; the comparison decides")
         return fine("backlog", f"all {sum(files.values()):,} files of the shadow have ended")
 
-    async def _seen(self, plan: CutoverPlan) -> Check:
-        """Every file on the servers that was changed in the period has a row."""
+    async def _seen(self) -> Check:
+        """Every file on the servers that was written since there is a shadow has a row."""
         missing, count = list[str](), 0
-        async for folder, names in self._on_servers(plan):
+        async for folder, names in self._on_servers():
             count += len(names)
             unknown = await self._files.unknown(folder, names) if names else set[str]()
             missing += [f"{folder.path}{name}" for name in sorted(unknown)]
         if missing:
             some = ", ".join(missing[:NAMES_SHOWN])
             return bad("files", f"the shadow has not seen {len(missing):,} of {count:,} files: {some}", "wait for it")
-        return fine("files", f"the shadow has seen all {count:,} files of the period that are on the servers")
+        return fine("files", f"the shadow has seen all {count:,} files that came since it began")
 
-    async def _on_servers(self, plan: CutoverPlan) -> AsyncIterator[tuple[ServerFolder, list[str]]]:
+    async def _on_servers(self) -> AsyncIterator[tuple[ServerFolder, list[str]]]:
+        began = await self._record.began() or FIRST
         async for listed in self._listed(("", *PLACES)):
             whole = [file for file in listed.files if file.stamp.size and not is_unfinished(file.name)]
             moments = ((file.text, modified_at(file.stamp)) for file in whole)
-            yield listed.folder, [name for name, at in moments if at is None or plan.begin <= at < plan.end]
+            yield listed.folder, [name for name, at in moments if at is None or at >= began]
 
     async def _listed(self, places: Sequence[str]) -> AsyncIterator[ListedPlace]:
         for served in await self._servers.read():
@@ -131,7 +133,8 @@ class CutoverChecks:
         return fine("old system", f"has moved nothing for {min(row[5] for row in found):,} s")
 
     async def _equal(self, plan: CutoverPlan) -> Check:
-        scope = CompareScope(plan.begin, plan.end, extra=plan.extra, limit=NAMES_SHOWN)
+        begin = plan.begin or await self._record.began() or FIRST
+        scope = CompareScope(begin, plan.end, extra=plan.extra, limit=NAMES_SHOWN)
         found = await compared(self._settings.tables_url, scope)
         if not found.equal:
             count = len(found.differences) + found.places_left

@@ -53,10 +53,14 @@ class CutoverRecord:
     async def begin_shadow(self) -> datetime:
         """There is a shadow from now on, if there was none; since when."""
         await self.tables.run("mode_begun")
-        found = await self.tables.one("shadow_began")
-        assert found is not None
-        moment: datetime = found[0]
+        moment = await self.began()
+        assert moment is not None
         return moment
+
+    async def began(self) -> datetime | None:
+        """Since when there is a shadow, or has been one."""
+        found = await self.tables.one("shadow_began")
+        return found[0] if found is not None else None
 
     async def change(self, mode: ProductionMode, note: str) -> None:
         await self.tables.run("mode_set", mode=str(mode), note=note)
