@@ -1,52 +1,77 @@
 """How long do files take from the server into both sinks and into the archive? With the two designs before it.
 
-`old` is the two-flow design that the text replaces, `text` the text's own shape (see their files): both get a share of
-the files, and their time is extrapolated. `headrace` is `pm all` as it is installed, in both forms of records. Clocks
-start when the files appear in the folder, and stop when the last one is in `Done/`.
+`old` is the two-flow design that the text replaces, `text` the text's own shape (see their files), `raw` the servers of
+both sinks and nothing else: these get a share of the files, and their time is extrapolated. `headrace` is `pm all` as
+it is installed, in both forms of records. Clocks start when the files appear in the folder, and stop when the last one
+is in `Done/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pm_old_flow
+import pm_raw_flow
 import pm_text_flow
 from pm_flow_site import Contender, FlowCost, FlowSite, records
+from pm_service import MOVED, running
 
-BASELINES: dict[str, Contender] = {"old": pm_old_flow.run, "text": pm_text_flow.run}
+# What waits between stages is left out of the baselines, and should not be measured here.
+QUICK = {"PM_SCAN_INTERVAL_S": "1", "PM_SETTLE_S": "0.5", "PM_MOVE_INTERVAL_S": "1"}
+BASELINES: dict[str, Contender] = {"old": pm_old_flow.run, "text": pm_text_flow.run, "raw": pm_raw_flow.run}
+# The old flow sends every row twice, once from each of its parts; the raw limit sends batches.
+RECORDS_PER_ROW = {"old": 2, "text": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class FlowSizes:
-    """How many files of how many counters; the baselines get a share of them."""
+    """How many files of how many counters, in which forms of records; the baselines get a share of them."""
 
     files: int
     counters: int
     share: float
+    forms: tuple[str, ...]
 
 
 class FlowBench:
     """One site, and everybody who takes in its files."""
 
-    def __init__(self, sizes: FlowSizes) -> None:
-        self._sizes = sizes
+    def __init__(self, site: FlowSite, sizes: FlowSizes) -> None:
+        self._site, self._sizes = site, sizes
         self._walls: dict[str, float] = {}
 
     def results(self) -> Iterator[dict[str, object]]:
         few = max(1, round(self._sizes.files * self._sizes.share))
-        with FlowSite(self._sizes.files, self._sizes.counters) as site:
-            for who, contender in BASELINES.items():
-                yield self._baseline(site, who, contender, few)
+        self._site.make(self._sizes.files, self._sizes.counters)
+        for who, contender in BASELINES.items():
+            yield self._baseline(self._site, who, contender, few)
+        for form in self._sizes.forms:
+            yield self._ours(self._site, form)
 
     def _baseline(self, site: FlowSite, who: str, contender: Contender, count: int) -> dict[str, object]:
         with site.place() as place:
             site.make_tables(place)
             cost = site.measured(contender, place, count)
             rows = site.rows(place)
-            # The old flow sends every row twice, once from each of its parts.
-            assert records(place.topic) == rows * (2 if who == "old" else 1)
+            if who in RECORDS_PER_ROW:
+                assert records(place.topic) == rows * RECORDS_PER_ROW[who]
         return self._told(site, who, count, rows, cost)
+
+    def _ours(self, site: FlowSite, form: str) -> dict[str, object]:
+        count = self._sizes.files
+        with site.place() as place:
+            staged = site.stage(count)
+            with running(site, place, **QUICK, PM_KAFKA_FORM=form) as service:
+                with site.counting() as cost:
+                    site.appear(staged)
+                    service.until(MOVED, count)
+                peak_mb = service.memory.peak_mb
+            taken = replace(cost(), peak_mb=peak_mb)
+            rows = site.rows(place)
+            if form == "json":
+                assert records(place.topic) == rows
+        return self._told(site, f"headrace {form}", count, rows, taken)
 
     def _told(self, site: FlowSite, who: str, count: int, rows: int, cost: FlowCost) -> dict[str, object]:
         wall_s = cost.wall_s * self._sizes.files / count

@@ -10,14 +10,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from confluent_kafka import Consumer, TopicPartition
-from pm_usual_parts import FIRST_STOP, LAST_STOP, PATH, FlowOrders
+from pm_usual_parts import FIRST_STOP, LAST_STOP, PATH, FlowOrders, connected
 from rig import peak_rss_mb
 
 from headrace.tables import open_tables
@@ -57,29 +58,41 @@ class FlowCost:
 
 
 class FlowSite:
-    """All servers, running, and the files of a plan beside them."""
-
-    def __init__(self, files: int, counters: int) -> None:
-        self._plan, self.files = FolderPlan(files, counters), files
+    """All servers, each started when it is first asked for, and the files of one plan after the other."""
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
-        with self._stack:
-            self._home = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=Path.cwd())))
-            GeneratedFolder(self._plan).write(self._home / "made", self.dictionaries, None)
-            self.ftp = self._stack.enter_context(FtpServer())
-            self.maria = self._stack.enter_context(MariaServer({"innodb-buffer-pool-size": "512M"}))
-            self.kafka = self._stack.enter_context(KafkaServer({"heap": "512m"}))
-            self.redis = self._stack.enter_context(RedisServer())
-            self._stack = self._stack.pop_all()
+        self.home = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=Path.cwd())))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    @cached_property
+    def ftp(self) -> FtpServer:
+        return self._stack.enter_context(FtpServer())
+
+    @cached_property
+    def maria(self) -> MariaServer:
+        return self._stack.enter_context(MariaServer({"innodb-buffer-pool-size": "512M"}))
+
+    @cached_property
+    def kafka(self) -> KafkaServer:
+        return self._stack.enter_context(KafkaServer({"heap": "512m"}))
+
+    @cached_property
+    def redis(self) -> RedisServer:
+        return self._stack.enter_context(RedisServer())
+
+    def make(self, files: int, counters: int) -> None:
+        """Files of a plan, in the place of those before."""
+        for folder in (self.home / "made", self.dictionaries):
+            shutil.rmtree(folder, ignore_errors=True)
+        GeneratedFolder(FolderPlan(files, counters)).write(self.home / "made", self.dictionaries, None)
+
     @property
     def dictionaries(self) -> Path:
-        return self._home / "plan"
+        return self.home / "plan"
 
     @property
     def folder(self) -> Path:
@@ -90,6 +103,7 @@ class FlowSite:
     def place(self) -> Iterator[FlowPlace]:
         """A fresh database and topic, and empty folders."""
         self.ftp.empty()
+        self.redis.empty(0)
         (self.folder / FIRST_STOP / LAST_STOP.rpartition(FIRST_STOP)[2]).mkdir(parents=True)
         with self.maria.database() as mysql, self.kafka.topic() as topic:
             yield FlowPlace(mysql, topic)
@@ -99,9 +113,11 @@ class FlowSite:
         asyncio.run(_make_tables(place.mysql))
 
     def rows(self, place: FlowPlace) -> int:
-        """Rows in the table of counters."""
-        found = self.maria.query("SELECT COUNT(*) FROM pm_counter_data", place.mysql.rpartition("/")[2])
-        return int(found[0][0])
+        """Rows in the table of counters, which may take a while to count."""
+        with closing(connected(place.mysql)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM pm_counter_data")
+            (found,) = cursor.fetchall()
+        return int(found[0])
 
     def sizes(self, count: int) -> int:
         """Bytes of the first files."""
@@ -133,7 +149,9 @@ class FlowSite:
         """A contender in a process of its own, from when the files are there until it ends."""
         context = multiprocessing.get_context("spawn")
         ready, go, peak = context.Event(), context.Event(), context.Value("d", 0.0)
-        orders = FlowOrders(self.ftp.url, place.mysql, place.topic, str(self.dictionaries), count)
+        orders = FlowOrders(
+            self.ftp.url, place.mysql, place.topic, str(self.dictionaries), str(self.home / "made"), count
+        )
         staged = self.stage(count)
         child = context.Process(target=_run, args=(contender, orders, _Signals(ready, go, peak)))
         child.start()
@@ -161,7 +179,7 @@ class FlowSite:
         return FlowCost(wall_s, client_s, self.servers_cpu_s() - servers_s, 0.0, logins, fetched_bytes)
 
     def _made(self, count: int) -> list[Path]:
-        return sorted((self._home / "made").iterdir())[:count]
+        return sorted((self.home / "made").iterdir())[:count]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FlowOrders:
-    """Where a baseline finds its servers and dictionaries, and how many files it is to take in."""
+    """Where a baseline finds its servers and dictionaries, and how many files it is to take in. `files_made` is a
+    folder of all of them, for one that takes none from the server."""
 
     ftp: str
     mysql: str
     topic: str
     dictionaries: str
+    files_made: str
     files: int
 
 
@@ -110,19 +112,24 @@ def as_values(row: Row) -> tuple[Any, ...]:
     return tuple(changed.get(name, row[name]) for name in COLUMNS)
 
 
+def connected(url: str) -> Any:
+    """The driver's usual connection."""
+    place = urlsplit(url)
+    return pymysql.connect(
+        host=place.hostname,
+        port=place.port or 0,
+        user=place.username,
+        password=place.password or "",
+        database=place.path[1:],
+        autocommit=False,
+    )
+
+
 class ThreadsOwn(threading.local):
     """A connection to MySQL for each thread."""
 
     def __init__(self, url: str) -> None:
-        place = urlsplit(url)
-        self.mysql = pymysql.connect(
-            host=place.hostname,
-            port=place.port or 0,
-            user=place.username,
-            password=place.password or "",
-            database=place.path[1:],
-            autocommit=False,
-        )
+        self.mysql = connected(url)
 
 
 class RowProducer:

@@ -30,16 +30,39 @@ def test_parsing_is_measured_beside_its_raw_limit_and_the_usual_way(tmp_path: Pa
 
 
 def test_whole_flows_are_measured_beside_the_designs_before_them(tmp_path: Path) -> None:
-    sizes = ("--flow-files", "6", "--flow-counters", "300", "--share", "0.5")
-    line = [sys.executable, str(BENCH), "flow", *sizes, "--json"]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    sizes = (
+        "--flow-files",
+        "3000",
+        "--flow-counters",
+        "300",
+        "--share",
+        "0.5",
+        "--forms",
+        "rowbinary",
+        "--look",
+        "0.5",
+    )
+    line = [sys.executable, str(BENCH), "flow", "memory", "latency", "--part", "0.002", "--json", *sizes]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = [json.loads(text) for text in done.stdout.splitlines()]
-    assert [(result["who"], result["files"]) for result in found] == [("old", 3), ("text", 3)]
-    # Each file twice, with a login each time; and once over connections that stay.
-    assert [result["bytes_per_byte"] for result in found] == [2.0, 1.0]
-    assert found[0]["logins_per_file"] >= 2
-    assert all(result["rows"] > 600 and result["rows_per_cpu_s"] > 0 for result in found)
+    *flows, large, many, latency = found
+    assert [(result["who"], result["files"]) for result in flows] == [
+        ("old", 3),
+        ("text", 3),
+        ("raw", 3),
+        ("headrace rowbinary", 6),
+    ]
+    # Each file twice, with a login each time; then once over connections that stay; and none at all.
+    assert [result["bytes_per_byte"] for result in flows] == [2.0, 1.0, 0.0, 1.0]
+    assert flows[0]["logins_per_file"] >= 2
+    assert all(result["rows"] > 600 and result["rows_per_cpu_s"] > 0 for result in flows)
+    assert {"times_old", "times_text", "times_raw"} < set(flows[-1])
+    assert (large["what"], large["files"], many["what"], many["files"]) == ("large", 10, "many", 20)
+    assert large["peak_mb"] >= large["anonymous_mb_max"] >= large["anonymous_mb_before"] > 0
+    assert many["anonymous_mb_late"] > 0
+    assert (latency["files"], latency["backlog_max"] > 0) == (10, True)
+    assert 0 < latency["p50_s"] <= latency["p95_s"] <= latency["max_s"]
 
 
 def test_a_part_that_is_not_there_is_refused(tmp_path: Path) -> None:
