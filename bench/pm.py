@@ -7,8 +7,8 @@ more that are known. `transfers`: files from a server into the spool, beside oth
 broker, acknowledged, and from there into chDB. `flow`: files from the server into both sinks and the archive, beside
 the two designs before it. `memory`: what a worker takes with large files in flight, and after very many. `latency`:
 from when a file appears until its rows are in both sinks, while files arrive. `compare`: two tables of
-counters with one difference in a real MariaDB. `--part 0.1` makes flow, memory and latency, which take minutes, a
-tenth as large.
+counters with one difference in a real MariaDB. `account`: rows of files registered, polled and held there.
+`--part 0.1` makes flow, memory and latency, which take minutes, a tenth as large.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
+from pm_account import AccountBench
 from pm_compare import CompareBench
 from pm_endurance import large_files, many_files
 from pm_flow import FlowBench, FlowSizes
@@ -74,6 +75,12 @@ def latency(options: argparse.Namespace) -> Iterator[dict[str, object]]:
 LARGE_FILES, LARGE_COUNTERS = 10, 630_000
 MANY_FILES, MANY_COUNTERS = 10_000, 20
 ARRIVING_FILES, ARRIVING_COUNTERS, ARRIVING_S = 5_000, 500, 300.0
+
+
+def account(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+    yield from AccountBench(options.names, options.known).results(options.rounds)
+
+
 PARTS: dict[str, Part] = {
     "parse": parse,
     "scan": scan,
@@ -83,6 +90,7 @@ PARTS: dict[str, Part] = {
     "compare": compare,
     "memory": memory,
     "latency": latency,
+    "account": account,
 }
 
 
@@ -91,7 +99,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; else all")
     parser.add_argument("--counters", type=int, default=100_000, help="in a file")
     parser.add_argument("--names", type=int, default=5_000, help="in a folder")
-    parser.add_argument("--known", type=int, default=500_000, help="names in Redis")
+    parser.add_argument("--known", type=int, default=500_000, help="names in Redis, or rows of files")
     parser.add_argument("--files", type=int, default=300, help="to transfer")
     parser.add_argument("--bytes", type=int, default=50_000, help="in each of them")
     parser.add_argument("--connections", type=int, default=10, help="to transfer them by")

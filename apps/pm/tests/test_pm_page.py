@@ -14,7 +14,7 @@ def test_what_the_page_of_pm_shows_is_run(
 ) -> None:
     reader = Reader(tmp_path, headrace_command, capfd)
     reader.follow("docs/pm.md")
-    assert reader.seen == ["sh", "python", "text", "sh", "sh", "mermaid"]
+    assert reader.seen == ["sh", "python", "text", "mermaid", "sh", "sh", "mermaid"]
     assert len(list((tmp_path / "faulty").iterdir())) == 30
 
 
