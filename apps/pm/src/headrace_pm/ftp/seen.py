@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -32,6 +33,7 @@ CONNECTIONS_MAX = 20
 TRIES = Backoff(1.0, 30.0)
 _KEPT = re.compile(r"[^a-zA-Z0-9/]")
 HASH_CHARS = 8
+log = structlog.get_logger("headrace_pm.ftp")
 
 
 class FileRegister(Protocol):
@@ -127,8 +129,8 @@ class SeenNames:
             else:
                 pipeline.delete(key)
             await pipeline.execute()
-        except (RedisError, OSError):
-            self._breaker.fail(self._now())
+        except (RedisError, OSError) as error:
+            self._failed(error)
             return False
         self.counts.filled += 1
         return True
@@ -144,8 +146,8 @@ class SeenNames:
             pipeline.execute_command("SMISMEMBER", key, *names[first : first + NAMES_PER_CALL])
         try:
             is_there, *answers = await pipeline.execute()
-        except (RedisError, OSError):
-            self._breaker.fail(self._now())
+        except (RedisError, OSError) as error:
+            self._failed(error)
             return None
         self._breaker.passed(number)
         return [each for answer in answers for each in answer] if is_there else None
@@ -161,8 +163,14 @@ class SeenNames:
         try:
             await pipeline.execute()
             self._breaker.passed(number)
-        except (RedisError, OSError):
-            self._breaker.fail(self._now())
+        except (RedisError, OSError) as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        """The table answers meanwhile, which is slower: people should know."""
+        pause_s, begins = self._breaker.fail(self._now())
+        if begins:
+            log.warning("redis.away", error=str(error), again_after_s=round(pause_s, 1))
 
     def _begin(self) -> int:
         self._tries += 1

@@ -18,6 +18,9 @@ from headrace_pm.work.file_outcomes import NOT_WHOLE_S, FileWaits, end_of, is_no
 from headrace_pm.work.network_tables import ServerDirectory
 from headrace_pm.work.outages import OutageClock
 
+SPOOL = "spool"
+"""The name of what is away when there is no room."""
+
 
 def spool_key(file: HeldFile) -> str:
     """Under which a file is in the spool."""
@@ -49,6 +52,7 @@ class FileFetcher:
         except HeadraceError as error:
             raise self._meaning(server, error) from error
         self._outages.passed(server.key)
+        self._outages.passed(SPOOL)
         return fetched
 
     async def _from_server(self, server: FileServer, file: HeldFile, key: str, listed: Stamp | None) -> SpooledFile:
@@ -84,7 +88,7 @@ class FileFetcher:
             self._outages.passed(server.key)
             return FileWaits(str(error), NOT_WHOLE_S)
         if isinstance(error, SpoolFull):
-            return FileWaits(str(error), self._outages.failed("spool"))
+            return FileWaits(str(error), self._outages.failed(SPOOL))
         if error.heals:
             return FileWaits(str(error), self._outages.failed(server.key))
         return end_of(error) or error

@@ -48,15 +48,15 @@ class NetworkScan:
         await self._pools.keep_only([each.server for each in served])
         wanted = {(each.server, folder) for each in served for folder in each.folders}
         self._scanners = {key: scanner for key, scanner in self._scanners.items() if key in wanted}
-        self._looks = {server: look for server, look in self._looks.items() if not look.done()}
         for each in served:
             if each.server not in self._looks:
                 self._looks[each.server] = asyncio.ensure_future(self._look_at(each))
         if self._looks:
-            done, _ = await asyncio.wait(self._looks.values(), timeout=self._settings.scan_interval_s)
-            for look in done:
-                # What a look cannot tell by itself is a fault of ours: the loop tells it.
-                look.result()
+            await asyncio.wait(self._looks.values(), timeout=self._settings.scan_interval_s)
+        ended = [self._looks.pop(server) for server, look in list(self._looks.items()) if look.done()]
+        for look in ended:
+            # What a look cannot tell by itself is a fault of ours: the loop tells it.
+            look.result()
 
     async def close(self) -> None:
         """End looks that are not over."""

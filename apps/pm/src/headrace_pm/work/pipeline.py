@@ -27,12 +27,12 @@ from headrace_pm.sinks.table_sink import TableSink
 from headrace_pm.spool.spool import Spool
 from headrace_pm.tables import PM_TABLES
 from headrace_pm.tables.checkpoints import SinkCheckpoints
-from headrace_pm.tables.file_claims import FileClaims
 from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.progress import FileProgress
 from headrace_pm.tables.recovery import FileRecovery
 from headrace_pm.tables.register import FileTable
 from headrace_pm.work.archive_moves import ArchiveMoves
+from headrace_pm.work.cautious_claims import CautiousClaims
 from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.file_fetcher import FileFetcher
 from headrace_pm.work.file_sweep import FileSweep
@@ -130,7 +130,7 @@ class FilePipeline:
             self.unknown,
         )
         memory = MemoryBreaker(settings.memory_max_bytes, lambda: len(handler.in_hand))
-        claims = FileClaims(self.tables, name, lambda: spool.accepting and memory.accepting())
+        claims = CautiousClaims(self.tables, name, spool, memory)
         options = SourceOptions(
             name="files",
             in_progress_max=settings.files_parallel,
@@ -182,7 +182,8 @@ class FilePipeline:
 
     async def _read_network(self) -> None:
         await self.dictionaries.read()
-        await self.servers.read()
+        served = await self.servers.read()
+        await self.pools.keep_only([each.server for each in served])
 
     def _add(self, name: str, every_s: float, one_round: Callable[[], Awaitable[object]]) -> None:
         self._loops.append(KeptLoop(name, every_s, one_round, self.events.loop_failed))

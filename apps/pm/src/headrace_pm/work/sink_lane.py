@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import structlog
 
-from headrace.errors import HeadraceError, Unreachable
+from headrace.errors import HeadraceError, OperatorError, Unreachable
 from headrace.services import Backoff, CircuitBreaker
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
@@ -26,6 +26,11 @@ log = structlog.get_logger("headrace_pm.work")
 
 class SinkAway(Unreachable):
     """A sink does not take anything now; no file is at fault."""
+
+
+def is_away(error: HeadraceError) -> bool:
+    """Whether the sink is at fault and not the file: also if an operator has to act, such as for a missing right."""
+    return error.heals or isinstance(error, OperatorError)
 
 
 class SinkLane:
@@ -64,7 +69,7 @@ class SinkLane:
         try:
             done = await self._watched(file, batches)
         except HeadraceError as error:
-            if not error.heals:
+            if not is_away(error):
                 self._passed(number)
                 raise
             self._fail(error)

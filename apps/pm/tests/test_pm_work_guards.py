@@ -1,0 +1,226 @@
+"""What keeps the work going: the watch over sinks, loops that do not die, tables that operators change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from pm_kafka_world import FILE, file_batches
+from waiting import eventually
+
+from headrace.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unreachable
+from headrace.services import Backoff, CircuitBreaker
+from headrace.tables import OpenTables
+from headrace_pm.kafka.checkpoints import Checkpoint
+from headrace_pm.kafka.records import FileRevision
+from headrace_pm.sinks.counter_sink import Batches
+from headrace_pm.work.file_outcomes import end_of
+from headrace_pm.work.loops import KeptLoop
+from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
+from headrace_pm.work.outages import PAUSE_S_MAX, OutageClock
+from headrace_pm.work.sink_lane import SinkAway, SinkLane
+
+WAIT_S = 0.05
+BATCHES = file_batches(1)
+
+
+class PlainSink:
+    """A sink that does as it is told: `answer` is awaited by each file."""
+
+    name, sets_flag = "kafka", False
+
+    def __init__(self) -> None:
+        self.moved_at, self.asked, self.cancelled = 0.0, 0, 0
+        self.error: HeadraceError | None = None
+        self.open = asyncio.Event()
+
+    async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return Checkpoint(1)
+
+    async def answers(self) -> object:
+        return None
+
+
+class Hands:
+    """A clock that is moved by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def lane_on(sink: PlainSink, clock: Hands, wait_s: float = WAIT_S) -> SinkLane:
+    return SinkLane(sink, wait_s, CircuitBreaker(backoff=Backoff(10.0, 10.0, jitter=0.0)), clock)
+
+
+async def test_a_sink_that_acknowledges_nothing_is_away_and_one_file_tries_at_a_time() -> None:
+    sink, clock = PlainSink(), Hands()
+    lane = lane_on(sink, clock)
+    with pytest.raises(SinkAway, match="kafka is away: it has acknowledged nothing"):
+        await lane.write(FILE, BATCHES)
+    assert (sink.asked, sink.cancelled) == (1, 1)
+    for _ in range(3):
+        with pytest.raises(SinkAway):
+            await lane.write(FILE, BATCHES)
+    assert sink.asked == 1, "nobody is held up by what is known to be away"
+    with pytest.raises(SinkAway):
+        await lane.answers()
+    clock.now += 11.0
+    trial = asyncio.ensure_future(lane.write(FILE, BATCHES))
+    await eventually(lambda: sink.asked == 2, "it is tried")
+    with pytest.raises(SinkAway):
+        await lane.write(FILE, BATCHES)
+    assert sink.asked == 2, "beside a trial nobody else tries"
+    sink.open.set()
+    assert await trial == Checkpoint(1)
+    await lane.answers()
+    assert await lane.write(FILE, BATCHES) == Checkpoint(1)
+
+
+async def test_a_sink_that_takes_other_files_is_not_away() -> None:
+    sink, clock = PlainSink(), Hands()
+    lane = lane_on(sink, clock)
+    waiting = asyncio.ensure_future(lane.write(FILE, BATCHES))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    def others_go_on() -> bool:
+        sink.moved_at = loop.time()
+        return loop.time() > began + 3 * WAIT_S
+
+    await eventually(others_go_on, "others were acknowledged for longer than the watch waits")
+    assert not waiting.done(), "it waits for its turn"
+    sink.open.set()
+    assert await waiting == Checkpoint(1)
+
+
+@pytest.mark.parametrize("error", [Unreachable("no"), OperatorError("not granted")])
+async def test_what_is_wrong_with_a_sink_is_no_fault_of_a_file(error: HeadraceError) -> None:
+    sink = PlainSink()
+    sink.error = error
+    with pytest.raises(SinkAway, match=str(error)):
+        await lane_on(sink, Hands()).write(FILE, BATCHES)
+
+
+async def test_what_is_wrong_with_a_file_leaves_the_sink_as_it_is() -> None:
+    sink = PlainSink()
+    sink.error = CallerError("too large")
+    lane = lane_on(sink, Hands())
+    with pytest.raises(CallerError):
+        await lane.write(FILE, BATCHES)
+    await lane.answers()
+    assert end_of(sink.error) is None
+
+
+def test_a_file_waits_for_about_as_long_as_the_outage_lasts() -> None:
+    clock = Hands()
+    outages = OutageClock(clock, lambda: 0.5)
+    assert outages.failed("a") == 2.0
+    clock.now += 60.0
+    assert (outages.failed("a"), outages.failed("b")) == (60.0, 2.0)
+    clock.now += 100_000.0
+    assert outages.failed("a") == PAUSE_S_MAX
+    outages.passed("a")
+    assert (outages.failed("a"), outages.away) == (2.0, ("b", "a"))
+
+
+class Rounds:
+    """Rounds that fail, hang or pass as they are told."""
+
+    def __init__(self, *ends: str) -> None:
+        self.ends, self.made = list(ends), 0
+        self.passed = asyncio.Event()
+
+    async def round(self) -> None:
+        self.made += 1
+        match self.ends.pop(0) if self.ends else "passes":
+            case "fails":
+                raise ZeroDivisionError("a fault of ours")
+            case "hangs":
+                await asyncio.Event().wait()
+        self.passed.set()
+
+
+async def test_a_loop_that_fails_or_hangs_is_told_of_and_goes_on() -> None:
+    rounds, failed = Rounds("fails", "hangs"), list[str]()
+    loop = KeptLoop("scan", 60.0, rounds.round, failed.append)
+    loop._round_s_max = WAIT_S
+    stop = asyncio.Event()
+    running = asyncio.ensure_future(loop.run(stop))
+    await eventually(lambda: loop.state.failures == 1, "it has failed")
+    with pytest.raises(TryAgain, match="scan has failed 1 times in a row: ZeroDivisionError: a fault of ours"):
+        await loop.state.answers()
+    await eventually(lambda: loop.state.failures == 2, "it hung")
+    assert "it took too long" in loop.state.error
+    await rounds.passed.wait()
+    await eventually(lambda: not loop.state.failures, "it is well")
+    assert (failed, loop.state.last_ok_at > 0) == (["scan", "scan"], True)
+    await loop.state.answers()
+    stop.set()
+    await running
+
+
+async def test_a_stop_does_not_wait_for_a_round_that_hangs() -> None:
+    rounds = Rounds("hangs")
+    loop = KeptLoop("mover", 60.0, rounds.round, lambda _name: None)
+    stop = asyncio.Event()
+    running = asyncio.ensure_future(loop.run(stop))
+    await eventually(lambda: rounds.made == 1, "it hangs")
+    stop.set()
+    await running
+    assert loop.state.failures == 0, "a stop is no failure"
+
+
+class RowsByName:
+    """Tables that answer what was put there."""
+
+    def __init__(self, **rows: Sequence[tuple[Any, ...]]) -> None:
+        self.by_name = dict(rows)
+
+    async def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return list(self.by_name.get(name, ()))
+
+
+def opened(rows: RowsByName) -> OpenTables:
+    return cast("OpenTables", rows)
+
+
+async def test_a_server_that_cannot_work_is_told_of_and_the_others_count() -> None:
+    good, bad = (1, "5GA", "h", 21, "u", "env:A"), (2, "5GA", "h", 21, "u", "hunter2")
+    tables = RowsByName(servers_read=[good, bad], paths_read=[(1, "/a/"), (1, "/a/"), (1, "/b\r\n/"), (2, "/c/")])
+    directory = ServerDirectory(opened(tables))
+    (served,) = await directory.read()
+    assert [folder.path for folder in served.folders] == ["/a/"], "a folder that is there twice is looked at once"
+    assert len(directory.faults) == 2
+    assert "hunter2" not in " ".join(directory.faults), "it may be a password"
+    assert await directory.server_of("5GA", "h_21_u") == served.server
+    assert await directory.server_of("5GA", "h_21_other") is None
+    tables.by_name["servers_read"] = [good, (3, "5GA", "h", 21, "other", "env:A")]
+    assert await directory.server_of("5GA", "h_21_other") is not None, "the table is asked again"
+
+
+async def test_a_dictionary_that_has_not_changed_stays_the_same() -> None:
+    tables, clock = RowsByName(elements_read=[(1, "a")]), Hands()
+    dictionaries = Dictionaries(opened(tables), clock)
+    first = await dictionaries.current()
+    clock.now += 10.0
+    assert not await dictionaries.read()
+    assert await dictionaries.newest() is first
+    tables.by_name["elements_read"] = [(1, "a"), (2, "b")]
+    assert await dictionaries.current() is first
+    clock.now += 10.0
+    newer = await dictionaries.newest()
+    assert (newer.ne_id("b"), newer is first) == (2, False)
+    tables.by_name["elements_read"] = [(3, "c")]
+    assert await dictionaries.newest() is newer, "hundreds of strange files ask once a second"
