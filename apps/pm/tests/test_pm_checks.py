@@ -49,5 +49,6 @@ async def test_the_tables_are_examined(mariadb_server: MariaServer, mariadb_data
         "warning pm_kpi: rrc_success: the formula cannot be read",
     ):
         assert expected in words
+    assert {check.hint for check in found if "row 3" in check.found} == {"set it here, and where services run"}
     assert "hunter2" not in words
     assert "secret" not in words

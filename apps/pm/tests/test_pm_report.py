@@ -10,12 +10,14 @@ from pm_operator_world import counted, elements, operator_tables
 
 from headrace.pages import save
 from headrace.testing.rig.mariadb import MariaServer
+from headrace_pm.operators.periods import PeriodSpan
 from headrace_pm.report.error_groups import fault_of
 from headrace_pm.report.pipeline_page import page
 from headrace_pm.report.pipeline_report import FileLatency, PipelineReport, pipeline_report, step_for
 from headrace_pm.report.words import TEXTS
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
+END = DAY + timedelta(days=1)
 FILES = Path(__file__).with_name("report_files.sql").read_text("utf-8")
 # Tables that are cut off at the right.
 CUT = """[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)
@@ -31,7 +33,7 @@ async def test_the_report_tells_the_tables_and_everybody_can_read_it(
         await elements(tables, "gnb-1", "gnb-2", "<i>gnb-3</i>")
         await counted(tables, 1, (quarter for quarter in range(96) if quarter % 7), {101: 1.0})
         await counted(tables, 2, range(60), {101: 1.0})
-        report = await pipeline_report(tables, DAY, DAY + timedelta(days=1), 900, DAY + timedelta(days=1, hours=1))
+        report = await pipeline_report(tables, DAY, END, PeriodSpan(DAY, END, 900), END + timedelta(hours=1))
     assert_figures(report)
     with Browser(chromium_path(), tmp_path / "profile", "about:blank") as browser:
         for language, width, scheme in (("en", 1_440, "light"), ("vi", 390, "dark")):
@@ -68,7 +70,8 @@ def assert_figures(report: PipelineReport) -> None:
 
 async def test_a_report_of_empty_tables_says_what_is_not_known(mariadb_database: str) -> None:
     async with operator_tables(mariadb_database) as tables:
-        report = await pipeline_report(tables, DAY, DAY + timedelta(days=30), 900, DAY)
+        month = PeriodSpan(DAY, DAY + timedelta(days=30), 900)
+        report = await pipeline_report(tables, month.first, month.end, month, DAY)
     assert (report.seen, report.gaps, len(report.steps)) == (0, None, 30)
     shown = page(report, TEXTS.of("en"))
     assert "there are no elements" in shown

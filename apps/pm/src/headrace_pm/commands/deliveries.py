@@ -14,8 +14,6 @@ from headrace_pm.commands.opened_tables import on_tables
 from headrace_pm.commands.time_options import Duration, Elements, From, Period, To
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from headrace.tables import OpenTables
     from headrace_pm.operators.delivery_gaps import ElementDelivery, GapReport
     from headrace_pm.operators.periods import PeriodSpan
@@ -132,8 +130,8 @@ def report(
     from headrace_pm.report.pipeline_page import page
     from headrace_pm.report.words import TEXTS
 
-    span = _span(since, until, period)
-    found = on_tables(lambda tables: _pipeline_report(tables, span))
+    periods = _span(since, until, period)
+    found = on_tables(lambda tables: _pipeline_report(tables, periods, is_until_now=until is None))
     with writing_to(out, "name another by --out"):
         save(page(found, TEXTS.of(language.value)), out)
     document = {
@@ -154,10 +152,11 @@ def report(
     of(context).answer(document, lambda console: console.print(told, markup=False))
 
 
-async def _pipeline_report(tables: OpenTables, span: PeriodSpan) -> PipelineReport:
+async def _pipeline_report(tables: OpenTables, periods: PeriodSpan, is_until_now: bool) -> PipelineReport:
     from datetime import UTC, datetime
 
     from headrace_pm.report.pipeline_report import pipeline_report
 
-    made_at: datetime = datetime.now(UTC)
-    return await pipeline_report(tables, span.first, span.end, span.period_s, made_at)
+    now = datetime.now(UTC)
+    # Files are there before their period can be missed.
+    return await pipeline_report(tables, periods.first, now if is_until_now else periods.end, periods, now)

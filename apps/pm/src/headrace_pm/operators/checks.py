@@ -8,6 +8,7 @@ from typing import Any
 from headrace.commands import Check, bad, fine, warning
 from headrace.errors import HeadraceError
 from headrace.tables import OpenTables
+from headrace_pm.ftp.errors import PasswordMissing
 from headrace_pm.ftp.servers import FileServer
 from headrace_pm.operators.kpi.formula import Formula
 from headrace_pm.tables.adoption import examined
@@ -45,7 +46,9 @@ def _servers(servers: Rows, paths: Rows, environment: Mapping[str, str]) -> Iter
             server.password.reveal(environment)
         except HeadraceError as error:
             faults += 1
-            yield bad("ftp_server", f"row {number}: {error}", error.hint or f"correct it: {IMPORT}")
+            is_missing = isinstance(error, PasswordMissing)
+            hint = "set it here, and where services run" if is_missing else error.hint or f"correct it: {IMPORT}"
+            yield bad("ftp_server", f"row {number}: {error}", hint)
     if not faults:
         yield fine("ftp_server", f"{len(servers):,} servers, and each has its password")
     known = {row[0] for row in servers}

@@ -63,9 +63,9 @@ class PipelineReport:
 
 
 async def pipeline_report(
-    tables: OpenTables, first: datetime, end: datetime, period_s: int, made_at: datetime
+    tables: OpenTables, first: datetime, end: datetime, periods: PeriodSpan, made_at: datetime
 ) -> PipelineReport:
-    """Read it. `period_s` is how often elements deliver."""
+    """Read it: files between two moments, and which of the periods are missing."""
     steps = PeriodSpan.around(first, end, step_for(end - first))
     asked = {"first": steps.first, "end": steps.end, "step_s": steps.period_s}
     states: dict[int, Counter[str]] = {}
@@ -77,7 +77,7 @@ async def pipeline_report(
         by_sink[sink][seconds] += count
         if sink == SINKS[0]:
             by_step.setdefault(_place(steps, step), Counter())[seconds] += count
-    gaps, why = await _gaps(tables, first, end, period_s)
+    gaps, why = await _gaps(tables, periods)
     return PipelineReport(
         made_at,
         steps,
@@ -91,10 +91,10 @@ async def pipeline_report(
     )
 
 
-async def _gaps(tables: OpenTables, first: datetime, end: datetime, period_s: int) -> tuple[GapReport | None, str]:
+async def _gaps(tables: OpenTables, periods: PeriodSpan) -> tuple[GapReport | None, str]:
     """A report is wanted also where nobody can say what is missing; then it says why."""
     try:
-        return await gap_report(tables, PeriodSpan.around(first, end, period_s)), ""
+        return await gap_report(tables, periods), ""
     except CallerError as error:
         return None, str(error)
 
