@@ -173,13 +173,14 @@ def _gaps(words: Words, report: PipelineReport) -> Html:
 
 
 def _ticks(words: Words, gaps: GapReport) -> dict[int, str]:
-    """Days above a map of several, hours above a map of one."""
-    is_long = len(gaps.span) * gaps.span.period_s > 2 * DAY_S
+    """Days above a map of several, some hours above a map of one, every hour above a shorter one."""
+    length_s = len(gaps.span) * gaps.span.period_s
+    is_long, hours = length_s > 2 * DAY_S, 1 if length_s <= DAY_S // 2 else 3
     found = {}
     for place, at in enumerate(gaps.span.begins()):
         if is_long and at.hour == at.minute == 0:
             found[place] = words.day(at)[:5] if words.language == "vi" else f"{at:%m-%d}"
-        elif not is_long and at.minute == 0 and at.hour % 3 == 0:
+        elif not is_long and at.minute == 0 and at.hour % hours == 0:
             found[place] = f"{at:%H:%M}"
     return found
 
