@@ -20,6 +20,7 @@ from headrace_pm.shadow.shadow_tables import COUNTERS, SHARED, shadow_name
 
 FILES = 9
 STATE, ROWS = shadow_name("file_processing_state"), shadow_name(COUNTERS)
+REVISIONS = shadow_name("pm_file_revision")
 COMPLETED = f"SELECT COUNT(*) FROM {STATE} WHERE state = 'COMPLETED'"
 QUIET = f"UPDATE {shadow_name('place')} SET changed_at = changed_at - INTERVAL 1 HOUR"
 LONG_AGO = 1_500_000_000
@@ -46,16 +47,17 @@ class OldSystem:
 async def test_a_shadow_reads_what_the_old_system_moves_and_pm_takes_over(
     pipeline_servers: PipelineServers, tmp_path: Path, headrace_command: Command
 ) -> None:
-    world = PipelineWorld(pipeline_servers, tmp_path, FolderPlan(files=FILES, counters=300, seed=5))
+    world = PipelineWorld(pipeline_servers, tmp_path, FolderPlan(files=FILES, counters=300, seed=5, again=1))
     await world.prepare()
     old = OldSystem(world)
     ancient = old.last / "ancient.dat"
     ancient.write_bytes(b"of another year")
     os.utime(ancient, (LONG_AGO, LONG_AGO))
-    names = world.upload()
+    (again,) = (path.name for path in (world.beside / "again").iterdir())
+    names = sorted(world.upload(), key=again.__ne__)
     # The old system was quicker with two thirds of them than any look could be.
-    old.take(names[:3], old.folder, old.first)
-    old.take(names[3:6], old.folder, old.last)
+    old.take(names[:3], old.folder, old.last)
+    old.take(names[3:6], old.folder, old.first)
     variables = world.servers.variables(tmp_path / "spool")
     own = {"PM_SHADOW_TOPIC": variables["PM_KAFKA_TOPIC"], "PM_KAFKA_TOPIC": "not.touched"}
     before = old.places()
@@ -66,27 +68,31 @@ async def test_a_shadow_reads_what_the_old_system_moves_and_pm_takes_over(
         assert world.query("SELECT COUNT(*) FROM file_processing_state") == [(0,)], "production's rows are not touched"
         assert world.query(f"SELECT COUNT(*) FROM {COUNTERS}") == [(0,)]
         assert world.query(f"SELECT COUNT(*) FROM {STATE} WHERE file_name LIKE 'ancient%'") == [(0,)]
-        assert f'pm_pipeline_rows_total{{sink="mysql"}} {len(world.truth())}.0' in _metrics(shadow.url)
+        world.upload_again()
+        revised = f"{COMPLETED} AND id IN (SELECT file_id FROM {REVISIONS} WHERE revision = 2 AND is_whole)"
+        await eventually(lambda: world.query(revised) == [(1,)], world.shown)
+        rows = sum(len(path.read_text().splitlines()) for path in world.truths)
+        assert f'pm_pipeline_rows_total{{sink="mysql"}} {rows}.0' in _metrics(shadow.url)
         assert topic_values(pipeline_servers.topic_url) == true_values(world.truth())
         await _pm_all_refuses(world)
 
-        found = await _checks(headrace_command, known)
+        found = await _cutover(headrace_command, "--check", **known)
         assert {name for name, state in found.items() if state == "bad"} == {"old system", "rows"}
         # The old system ends its work: its rows are the same, and nothing of it is left half way.
         world.query(f"INSERT INTO {COUNTERS} SELECT * FROM {ROWS}")
         assert table_values(pipeline_servers.database) == true_values(world.truth())
-        old.take(names[:3], old.first, old.last)
+        old.take(names[3:6], old.first, old.last)
         looked = f"SELECT COUNT(*) FROM {shadow_name('place')} WHERE place = 'ClickHouse/Done' AND files = 7"
         await eventually(lambda: world.query(looked) == [(1,)], "the shadow saw it")
-        assert await _checks(headrace_command, known) == {**dict.fromkeys(found, "ok"), "old system": "bad"}, (
-            "not quiet yet"
-        )
-        world.query(QUIET)
-        assert set((await _checks(headrace_command, known)).values()) == {"ok"}
-        world.query(f"DELETE FROM {STATE} WHERE file_name = '{names[0]}'")
-        assert world.query("SELECT mode FROM pm_cutover") == [("shadow",)], "checks change nothing"
-        await eventually(lambda: world.query(COMPLETED) == [(FILES,)], "a file without a row is found again", 60)
-    assert (await asyncio.to_thread(headrace_command, "pm", "cutover", "--from", "2000-01-01", **known)).returncode == 0
+    assert world.query(f"SELECT MAX(revision), COUNT(*) FROM {REVISIONS}") == [(2, FILES + 1)], "none came for ever"
+    rename = f"UPDATE {STATE} SET file_name = '{{}}' WHERE file_name = '{{}}'"
+    world.query(rename.format("other.dat", again))
+    found = await _cutover(headrace_command, **known)
+    assert found == {**dict.fromkeys(found, "ok"), "files": "bad", "old system": "bad"}, "not seen, and not quiet yet"
+    assert world.query("SELECT mode FROM pm_cutover") == [("shadow",)]
+    world.query(rename.format(again, "other.dat"))
+    world.query(QUIET)
+    assert set((await _cutover(headrace_command, **known)).values()) == {"ok"}
     await _pm_takes_over(world, old, names, headrace_command)
 
 
@@ -95,11 +101,11 @@ def _metrics(url: str) -> str:
         return str(answer.read().decode())
 
 
-async def _checks(command: Command, known: dict[str, str]) -> dict[str, str]:
-    done = await asyncio.to_thread(command, "pm", "cutover", "--check", "--from", "2000-01-01", "--json", **known)
+async def _cutover(command: Command, *options: str, **known: str) -> dict[str, str]:
+    """How each check ended. It changes over if all are good, and then only."""
+    done = await asyncio.to_thread(command, "pm", "cutover", "--from", "2000-01-01", *options, "--json", **known)
     document = json.loads(done.stdout)
-    assert (done.returncode == 0) is document["may_change"]
-    assert not document["changed"]
+    assert (done.returncode == 0) is document["may_change"] is document["changed"]
     return {each["name"]: each["state"] for each in document["checks"]}
 
 
@@ -113,8 +119,8 @@ async def _pm_all_refuses(world: PipelineWorld) -> None:
 
 async def _pm_takes_over(world: PipelineWorld, old: OldSystem, names: list[str], command: Command) -> None:
     async with world.service("all", "production.log") as service:
-        await eventually(lambda: world.are_ended(3, 0), world.shown)
-        assert old.places() == [set(), set(), {*names, "ancient.dat"}]
+        await eventually(lambda: world.are_ended(4, 0), world.shown)
+        assert old.places() == [set(), set(), {*names, f"{names[0]}.rev2", "ancient.dat"}]
         assert table_values(world.servers.database) == true_values(world.truth())
         assert (await asyncio.to_thread(command, "pm", "cutover", "--rollback")).returncode == 0
         await eventually(lambda: service.process.poll() is not None, "it ends by itself")

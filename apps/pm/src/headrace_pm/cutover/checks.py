@@ -124,7 +124,7 @@ class CutoverChecks:
             return bad("old system", "the shadow has not looked at its folders", "is `headrace pm shadow` running?")
         for _system, key, path, place, _files, changed_s, looked_s in found:
             where = f"{path}{place}/ of {key}"
-            if looked_s > max(60.0, 6 * self._settings.scan_interval_s):
+            if looked_s > 60.0 + 2 * max(self._settings.scan_interval_s, self._settings.recover_interval_s):
                 hint = "is `headrace pm shadow` running?"
                 return bad("old system", f"nobody has looked at {where} for {looked_s:,} s", hint)
             if changed_s < plan.quiet_s:

@@ -9,6 +9,7 @@ alone.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -40,6 +41,9 @@ class OldSystemFolders:
         self._servers, self._pools, self._files = pipeline.servers, pipeline.pools, FileTable(pipeline.tables)
         self._max_retry, self._record, self._since = pipeline.settings.max_retry, record, since - MARGIN
         self._old: dict[ServerFolder, set[str]] = {}
+        # The archive may hold the files of months: it is listed as seldom as stuck files are looked for.
+        self._every_s = {"ClickHouse": 0.0, "ClickHouse/Done": pipeline.settings.recover_interval_s}
+        self._due_at: dict[tuple[ServerFolder, str], float] = {}
 
     async def round(self) -> int:
         """One look at all of them; how many files were registered."""
@@ -55,6 +59,9 @@ class OldSystemFolders:
     async def _look(self, server: FileServer, folder: ServerFolder) -> int:
         pool, count = self._pools.pool_of(server), 0
         for place, parts in PLACES.items():
+            if time.monotonic() < self._due_at.get((folder, place), 0.0):
+                continue
+            self._due_at[folder, place] = time.monotonic() + self._every_s[place]
             files = await listed_in(pool, joined(folder.on_server, *parts))
             await self._saw(folder, place, files)
             missed = await self._missed(pool, folder, joined(folder.on_server, *parts), files)
@@ -74,14 +81,14 @@ class OldSystemFolders:
         self, pool: ServerPool, folder: ServerFolder, place: bytes, files: Sequence[ListedFile]
     ) -> list[ListedFile]:
         old = self._old.setdefault(folder, set())
-        some = [file for file in files if file.text not in old and file.stamp.size and not is_unfinished(file.name)]
+        whole = (file for file in files if file.stamp.size and not is_unfinished(file.name))
+        some = [file for file in whole if file.text not in old and self._may_be_recent(file.stamp)]
         names = [file.text for file in some]
         unknown = await self._files.unknown(folder, names) if names else set[str]()
         known = await self._files.stamps(folder, [name for name in names if name not in unknown])
         found = []
         for file in some:
-            before = known.get(file.text)
-            if file.text not in unknown and (before is None or file.stamp.agrees_with(before)):
+            if file.text not in unknown and not _is_newer(file.stamp, known.get(file.text)):
                 continue
             if await self._is_recent(pool, joined(place, file.name), file.stamp):
                 found.append(file)
@@ -89,13 +96,24 @@ class OldSystemFolders:
                 old.add(file.text)
         return found
 
+    def _may_be_recent(self, stamp: Stamp) -> bool:
+        moment = modified_at(stamp)
+        return moment is None or moment >= self._since
+
     async def _is_recent(self, pool: ServerPool, path: bytes, stamp: Stamp) -> bool:
         """LIST knows no zone, and often no year: then the file itself is asked for, once."""
         if not stamp.modified.startswith("u"):
             async with pool.session(ServerLane.SCAN) as session:
                 stamp = await session.facts(path) or stamp
-        moment = modified_at(stamp)
-        return moment is None or moment >= self._since
+        return self._may_be_recent(stamp)
+
+
+def _is_newer(found: Stamp, known: Stamp | None) -> bool:
+    """Whether it came after what is known of its name. The archive keeps what was there before, which is not new: both
+    would take turns for ever."""
+    before = modified_at(known) if known is not None else None
+    moment = modified_at(found)
+    return before is not None and moment is not None and moment > before
 
 
 async def listed_in(pool: ServerPool, folder: bytes) -> tuple[ListedFile, ...]:
