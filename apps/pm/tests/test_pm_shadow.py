@@ -146,3 +146,15 @@ async def test_every_table_of_ours_has_a_shadow_and_those_of_operators_are_share
 
 def _database(servers: PipelineServers) -> str:
     return servers.database.rpartition("/")[2]
+
+
+def test_init_makes_what_services_read_and_another_topic_is_asked_for(
+    pipeline_servers: PipelineServers, tmp_path: Path, headrace_command: Command
+) -> None:
+    known = pipeline_servers.variables(tmp_path / "spool")
+    assert headrace_command("pm", "init", **known).returncode == 0
+    assert pipeline_servers.mariadb.query("SELECT COUNT(*) FROM pm_cutover", _database(pipeline_servers)) == [(0,)]
+    assert headrace_command("pm", "cutover", "--rollback", **known).returncode == 4
+    same = headrace_command("pm", "shadow", **{**known, "PM_SHADOW_TOPIC": known["PM_KAFKA_TOPIC"]})
+    assert same.returncode == 2
+    assert "PM_SHADOW_TOPIC is the topic of production" in same.stderr

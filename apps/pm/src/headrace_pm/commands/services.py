@@ -26,6 +26,7 @@ def init(context: typer.Context) -> None:
     """
     import asyncio
 
+    from headrace_pm.cutover.mode import open_record
     from headrace_pm.frame import FRAME
     from headrace_pm.work.pipeline import tables_of
 
@@ -33,7 +34,10 @@ def init(context: typer.Context) -> None:
 
     async def made() -> None:
         async with tables_of(settings):
-            pass
+            if not settings.is_embedded:
+                # Services read it, and their user need not have the right to make tables.
+                async with open_record(settings):
+                    pass
 
     asyncio.run(made())
     where = str(settings.home.absolute()) if settings.is_embedded else "the database of PM_MYSQL_DSN"
