@@ -231,3 +231,12 @@ async def test_the_table_in_figures(file_world: FileWorld) -> None:
     finished = await counts.finished()
     assert (finished.files, finished.byte_count) == (1, held.file_size)
     assert 0 <= (finished.percentile(0.95) or 0.0) < 60
+
+
+async def test_a_long_backlog_is_not_read_as_a_whole(file_world: FileWorld) -> None:
+    world, counts = file_world, FileCounts(file_world.tables, examined_max=2)
+    for age in (10, 30, 60):
+        world.change(world.add(), created_at=world.ago(age), mysql_processed=str(int(age == 10)))
+    assert 1_790 < (await counts.oldest_s())["PENDING"] < 3_500, "of those that were registered first"
+    assert await counts.stuck(5) == 2
+    assert {sink: lag.files for sink, lag in (await counts.lags()).items()} == {"mysql": 2, "kafka": 3}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from headrace.tables import OpenTables
+from headrace_pm.tables.file_claims import SINKS
 
-FILE_STATES = ("PENDING", "DOWNLOADING", "PARSING", "PROCESSING", "PARTIAL_DONE", "COMPLETED", "MOVED", "ERROR")
+WAITING_STATES = ("PENDING", "DOWNLOADING", "PARSING", "PROCESSING", "PARTIAL_DONE")
+FILE_STATES = (*WAITING_STATES, "COMPLETED", "MOVED", "ERROR")
 STUCK_MINUTES = 120
 # Enough for any percentile; a day of 5,000 files each 5 minutes is not read for a figure of the last ten.
 FINISHED_MAX = 20_000
+# Of each state, those that were registered first: a backlog is longest when the database has most to do.
+EXAMINED_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,16 @@ class SinkLag:
 
     files: int
     oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """Files of one state that have not ended."""
+
+    files: int
+    oldest_s: float
+    stuck: int
+    lags: dict[str, SinkLag]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,8 @@ class FinishedFiles:
 class FileCounts:
     """Each method is one or two reads that take no locks."""
 
-    def __init__(self, tables: OpenTables) -> None:
-        self._tables = tables
+    def __init__(self, tables: OpenTables, examined_max: int = EXAMINED_MAX) -> None:
+        self._tables, self._examined_max = tables, examined_max
 
     async def by_state(self) -> dict[str, int]:
         """All eight states, 0 for empty ones; and what else somebody wrote there."""
@@ -62,17 +75,13 @@ class FileCounts:
     async def oldest_s(self) -> dict[str, float]:
         """How old the oldest file of each state is since it was listed; for COMPLETED and ERROR: since the file
         that was registered first was changed. MOVED is no state that waits, and 0."""
-        rows: Sequence[tuple[str, float]] = [
-            (state, float(age))
-            for name in ("ages_by_state", "ages_of_ends")
-            for state, age in await self._tables.rows(name)
-        ]
-        return dict.fromkeys(FILE_STATES, 0.0) | {state: max(age, 0.0) for state, age in rows}
+        ages = {state: float(age) for state, age in await self._tables.rows("ages_of_ends")}
+        ages |= {state: found.oldest_s for state, found in (await self._examined()).items()}
+        return dict.fromkeys(FILE_STATES, 0.0) | {state: max(age, 0.0) for state, age in ages.items()}
 
     async def stuck(self, minutes: int = STUCK_MINUTES) -> int:
-        """Files that have not ended and were not touched, or are known, for longer."""
-        ((files,),) = await self._tables.rows("count_stuck", minutes=minutes)
-        return int(files)
+        """Files that have not ended and were not touched, or are known, for longer; up to EXAMINED_MAX of a state."""
+        return sum(found.stuck for found in (await self._examined(minutes)).values())
 
     async def errors(self, count_max: int = 20) -> list[ErrorCount]:
         """The most frequent messages of files in ERROR."""
@@ -80,10 +89,26 @@ class FileCounts:
         return [ErrorCount(message, int(files), last_at) for message, files, last_at in rows]
 
     async def lags(self) -> dict[str, SinkLag]:
-        """By sink, `mysql` and `kafka`."""
-        (row,) = await self._tables.rows("sinks_behind")
-        files, age, kafka_files, kafka_age = row
-        return {"mysql": SinkLag(int(files), float(age)), "kafka": SinkLag(int(kafka_files), float(kafka_age))}
+        """By sink, `mysql` and `kafka`. What was not examined of a long backlog counts as not in a sink."""
+        found = await self._examined()
+        beyond = 0
+        if any(each.files == self._examined_max for each in found.values()):
+            counts = await self.by_state()
+            beyond = sum(max(0, counts[state] - each.files) for state, each in found.items())
+        by_sink = {sink: [each.lags[sink] for each in found.values()] for sink in SINKS}
+        return {
+            sink: SinkLag(sum(lag.files for lag in lags) + beyond, max(lag.oldest_s for lag in lags))
+            for sink, lags in by_sink.items()
+        }
+
+    async def _examined(self, minutes: int = STUCK_MINUTES) -> dict[str, _Examined]:
+        found = {}
+        for state in WAITING_STATES:
+            some = {"state": state, "minutes": minutes, "count_max": self._examined_max}
+            ((files, oldest_s, stuck, *behind),) = await self._tables.rows("files_examined", **some)
+            lags = [SinkLag(int(behind[at]), float(behind[at + 1])) for at in (0, 2)]
+            found[state] = _Examined(int(files), float(oldest_s), int(stuck), dict(zip(SINKS, lags, strict=True)))
+        return found
 
     async def finished(self, minutes: int = 10) -> FinishedFiles:
         """What was done in the last minutes, up to FINISHED_MAX files."""

@@ -1,13 +1,19 @@
 -- name: counts_by_state
 SELECT state, COUNT(*) FROM file_processing_state GROUP BY state
 
--- name: ages_by_state
--- How long the oldest of a state has been known, of what has not ended.
-SELECT s.state, MAX(TIMESTAMPDIFF(SECOND, COALESCE(r.seen_at, s.created_at), UTC_TIMESTAMP(6)))
-  FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
-       LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
- WHERE s.state IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE')
- GROUP BY s.state
+-- name: files_examined
+-- Of one state the files that were registered first, so that a long backlog is not read as a whole: how many, how long
+-- the oldest has been known, how many are stuck, and of each sink how many it has not got and for how long.
+SELECT COUNT(*), COALESCE(MAX(w.age), 0), COALESCE(SUM(w.is_stuck), 0),
+       COALESCE(SUM(NOT w.in_mysql), 0), COALESCE(MAX(IF(w.in_mysql, 0, w.age)), 0),
+       COALESCE(SUM(NOT w.in_kafka), 0), COALESCE(MAX(IF(w.in_kafka, 0, w.age)), 0)
+  FROM (SELECT TIMESTAMPDIFF(SECOND, COALESCE(r.seen_at, s.created_at), UTC_TIMESTAMP(6)) AS age,
+               LEAST(s.updated_at, COALESCE(r.seen_at, s.created_at)) < UTC_TIMESTAMP() - INTERVAL :minutes MINUTE
+                   AS is_stuck,
+               COALESCE(s.mysql_processed, FALSE) AS in_mysql, COALESCE(s.clickhouse_processed, FALSE) AS in_kafka
+          FROM (SELECT id FROM file_processing_state WHERE state = :state ORDER BY id LIMIT :count_max) f
+               JOIN file_processing_state s ON s.id = f.id LEFT JOIN pm_file_claim c ON c.file_id = s.id
+               LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision) w
 
 -- name: ages_of_ends
 -- COMPLETED waits for its move, an ERROR for people. Of each the file that was registered first: the index has it.
@@ -15,28 +21,10 @@ SELECT s.state, TIMESTAMPDIFF(SECOND, s.updated_at, UTC_TIMESTAMP(6))
   FROM (SELECT MIN(id) AS id FROM file_processing_state WHERE state IN ('COMPLETED', 'ERROR') GROUP BY state) f
        JOIN file_processing_state s ON s.id = f.id
 
--- name: count_stuck
-SELECT COUNT(*)
-  FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
-       LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
- WHERE s.state IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE')
-   AND (s.updated_at < UTC_TIMESTAMP() - INTERVAL :minutes MINUTE
-        OR COALESCE(r.seen_at, s.created_at) < UTC_TIMESTAMP() - INTERVAL :minutes MINUTE)
-
 -- name: error_messages
 SELECT COALESCE(LEFT(error_message, 200), ''), COUNT(*), MAX(updated_at)
   FROM file_processing_state WHERE state = 'ERROR'
  GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :count_max
-
--- name: sinks_behind
--- Files that are known and that a sink has not got.
-SELECT COALESCE(SUM(NOT COALESCE(s.mysql_processed, FALSE)), 0),
-       COALESCE(MAX(IF(s.mysql_processed, 0, TIMESTAMPDIFF(SECOND, COALESCE(r.seen_at, s.created_at), UTC_TIMESTAMP(6)))), 0),
-       COALESCE(SUM(NOT COALESCE(s.clickhouse_processed, FALSE)), 0),
-       COALESCE(MAX(IF(s.clickhouse_processed, 0, TIMESTAMPDIFF(SECOND, COALESCE(r.seen_at, s.created_at), UTC_TIMESTAMP(6)))), 0)
-  FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
-       LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
- WHERE s.state IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE')
 
 -- name: files_finished
 -- Files that both sinks have since then: how long that took since they were listed, and how much it was.
