@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
+import test_pm_limbo as limbo
 import test_pm_moves as moves
 import test_pm_register as revisions
 import test_pm_resets as resets
@@ -92,6 +93,29 @@ TWINS = {
         "OWNER IS NULL OR OWNED <= NOW",
         resets.test_what_is_done_again_is_shown_first_and_reset_for_the_sinks_it_is_for,
     ),
+    "a redo that a lost worker spoils": Twin(
+        "sinks_redo",
+        "c.epoch + 1",
+        limbo.test_a_worker_that_lost_its_file_moves_no_checkpoint_of_a_redo,
+        "c.epoch",
+    ),
+    "a redo that failed taken for whole": Twin(
+        "revisions_redo",
+        "is_whole = FALSE",
+        limbo.test_the_same_content_is_written_if_it_was_to_be_done_again,
+        "is_whole = TRUE",
+        {"by": "redo"},
+    ),
+    "a reset that failed taken for whole": Twin(
+        "claim_revision",
+        "is_whole = FALSE",
+        limbo.test_the_same_content_is_written_if_it_was_to_be_done_again,
+        "is_whole = TRUE",
+        {"by": "hand"},
+    ),
+    "a content of a hold that passed": Twin(
+        "revision_fetched", "c.until > NOW", limbo.test_a_hold_that_passed_leaves_no_content_behind
+    ),
     "two movers": Twin(
         "moves_take", "OWNER IS NULL OR OWNED <= NOW", moves.test_of_two_movers_that_saw_the_same_one_has_it
     ),
@@ -118,8 +142,8 @@ SPELLED = {
         "EPOCH_OF_OURS": "epoch = :epoch",
         "EPOCH": "epoch = j.value ->> 'epoch'",
         "STATES": "state IN ('COMPLETED', 'PARTIAL_DONE', 'PROCESSING')",
-        "PERMANENT": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND "
-        "(c.owner IS NOT NULL OR c.is_permanent))",
+        "PERMANENT": "NOT EXISTS (SELECT 1 FROM pm_file_claim c\n                    WHERE c.file_id = id AND "
+        "(c.until > NOW OR c.is_permanent))",
         "HELD": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)",
         "OWNER": "owner",
         "OWNED": "until",

@@ -25,6 +25,8 @@ class RecoveredFiles:
     processing: int = 0
     errors: int = 0
     elements: int = 0
+    incomplete: int = 0
+    """They were COMPLETED, and a flag was taken back."""
     exhausted: int = 0
 
     @property
@@ -43,6 +45,7 @@ class FileRecovery:
         async with self._tables.transaction() as tx:
             errors = tx.run("recover_errors", pause_s=ERROR_PAUSE_S, pause_s_max=ERROR_PAUSE_S_MAX)
             elements = tx.run("recover_elements")
+            incomplete = tx.run("recover_incomplete", pause_s=ERROR_PAUSE_S)
             found = {}
             for state in ("PENDING", "ERROR"):
                 found["DOWNLOADING", state] = tx.run("recover_downloading", state=state, minutes=DOWNLOADING_MINUTES)
@@ -55,5 +58,6 @@ class FileRecovery:
             processing=found["PROCESSING", "PENDING"].count,
             errors=errors.count,
             elements=elements.count,
+            incomplete=incomplete.count,
             exhausted=sum(ran.count for (_, state), ran in found.items() if state == "ERROR"),
         )

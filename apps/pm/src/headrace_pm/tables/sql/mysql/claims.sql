@@ -35,9 +35,9 @@ SELECT s.id, TRUE
  ORDER BY s.id LIMIT :count_max
 
 -- name: spool_wanted
--- What is still to be read from a spool.
+-- What is still to be read from a spool; nothing of a file whose row somebody has deleted.
 SELECT c.file_id, c.revision
-  FROM pm_file_claim c WHERE c.spool = :spool
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id WHERE c.spool = :spool
 
 -- name: claim_begin
 -- The row is there and locked from here on: what follows sees the newest of everything.
@@ -92,12 +92,14 @@ ON DUPLICATE KEY UPDATE
     "rows" = IF(next_batch, "rows", 0), digest = IF(next_batch, digest, 0), epoch = c.epoch
 
 -- name: claim_revision
--- Of a file that somebody put into the table by SQL nothing else is known.
+-- Of a file that somebody put into the table by SQL nothing else is known. What begins anew is not whole until its end.
 INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)
 SELECT c.file_id, c.revision, COALESCE(s.file_size, 0), '', UTC_TIMESTAMP(6)
   FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
  WHERE c.file_id = :id AND c.request = :request
-   AND NOT EXISTS (SELECT 1 FROM pm_file_revision r WHERE r.file_id = c.file_id AND r.revision = c.revision)
+   AND (c.restart
+        OR NOT EXISTS (SELECT 1 FROM pm_file_revision r WHERE r.file_id = c.file_id AND r.revision = c.revision))
+ON DUPLICATE KEY UPDATE is_whole = FALSE
 
 -- name: claim_read
 SELECT c.epoch, s.retry_count, s.max_retry, c.losses, c.crashes, s.system_type, s.ftp_server_key, s.ftp_path,

@@ -55,7 +55,7 @@ UPDATE pm_file_claim
 -- name: revision_fetched
 UPDATE pm_file_revision r JOIN pm_file_claim c ON c.file_id = r.file_id AND c.revision = r.revision
    SET r.content_hash = :digest, r.fetched = :fetched, r.file_size = :size
- WHERE r.file_id = :id AND c.epoch = :epoch AND c.owner IS NOT NULL
+ WHERE r.file_id = :id AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > UTC_TIMESTAMP(6)
 
 -- name: file_fetched
 SELECT c.revision, r.version, s.mysql_processed AS "m [bool]", s.clickhouse_processed AS "k [bool]"

@@ -22,7 +22,7 @@ UPDATE file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
 UPDATE file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
    SET s.state = 'PENDING'
  WHERE s.state = 'ERROR' AND COALESCE(s.retry_count, 0) < COALESCE(s.max_retry, 3)
-   AND c.owner IS NULL AND NOT COALESCE(c.is_permanent, FALSE)
+   AND (c.owner IS NULL OR c.until <= UTC_TIMESTAMP(6)) AND NOT COALESCE(c.is_permanent, FALSE)
    AND s.updated_at <= UTC_TIMESTAMP() - INTERVAL LEAST(:pause_s * POW(2, LEAST(COALESCE(s.retry_count, 0), 20)),
                                                         :pause_s_max) SECOND
 
@@ -31,4 +31,12 @@ UPDATE file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
 UPDATE file_processing_state s JOIN ne ON ne.name = SUBSTRING(s.error_message, 13)
        LEFT JOIN pm_file_claim c ON c.file_id = s.id
    SET s.state = 'PENDING', s.retry_count = 0
- WHERE s.state = 'ERROR' AND s.error_message LIKE 'Unknown NE: %' AND c.owner IS NULL
+ WHERE s.state = 'ERROR' AND s.error_message LIKE 'Unknown NE: %'
+   AND (c.owner IS NULL OR c.until <= UTC_TIMESTAMP(6))
+
+-- name: recover_incomplete
+-- Somebody took a flag back and left the state: nobody would move the file, and nobody would read it.
+UPDATE file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
+   SET s.state = 'PENDING'
+ WHERE s.state = 'COMPLETED' AND NOT (COALESCE(s.mysql_processed, FALSE) AND COALESCE(s.clickhouse_processed, FALSE))
+   AND (c.owner IS NULL OR c.until <= UTC_TIMESTAMP(6)) AND s.updated_at <= UTC_TIMESTAMP() - INTERVAL :pause_s SECOND

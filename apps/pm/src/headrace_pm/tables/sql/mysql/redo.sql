@@ -43,16 +43,19 @@ UPDATE file_processing_state s JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT
  WHERE c.verdict = 'redo'
 
 -- name: sinks_redo
+-- Whoever lost the file moves no checkpoint from here on, of neither sink.
 UPDATE pm_file_sink k JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH '$.id')) j ON j.id = k.file_id
        JOIN pm_file_claim c ON c.file_id = k.file_id
-   SET k.next_batch = 0, k."rows" = 0, k.digest = 0
- WHERE c.verdict = 'redo' AND ((k.sink = 'mysql' AND :in_mysql) OR (k.sink = 'kafka' AND :in_kafka))
+   SET k.next_batch = IF(IF(k.sink = 'mysql', :in_mysql, :in_kafka), 0, k.next_batch),
+       k."rows" = IF(IF(k.sink = 'mysql', :in_mysql, :in_kafka), 0, k."rows"),
+       k.digest = IF(IF(k.sink = 'mysql', :in_mysql, :in_kafka), 0, k.digest), k.epoch = c.epoch + 1
+ WHERE c.verdict = 'redo'
 
 -- name: revisions_redo
--- Its age is counted from here.
+-- Its age is counted from here, and it is not whole until its end.
 UPDATE pm_file_revision r JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH '$.id')) j ON j.id = r.file_id
        JOIN pm_file_claim c ON c.file_id = r.file_id AND c.revision = r.revision
-   SET r.seen_at = UTC_TIMESTAMP(6)
+   SET r.seen_at = UTC_TIMESTAMP(6), r.is_whole = FALSE
  WHERE c.verdict = 'redo'
 
 -- name: claims_redo

@@ -36,9 +36,9 @@ SELECT s.id, TRUE
  ORDER BY s.id LIMIT :count_max
 
 -- name: spool_wanted
--- What is still to be read from a spool.
+-- What is still to be read from a spool; nothing of a file whose row somebody has deleted.
 SELECT c.file_id, c.revision
-  FROM pm_file_claim c WHERE c.spool = :spool
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id WHERE c.spool = :spool
 
 -- name: claim_begin
 INSERT INTO pm_file_claim (file_id) VALUES (:id) ON CONFLICT (file_id) DO NOTHING
@@ -95,12 +95,14 @@ ON CONFLICT (file_id, sink) DO UPDATE
    SET epoch = excluded.epoch, next_batch = excluded.next_batch, "rows" = excluded."rows", digest = excluded.digest
 
 -- name: claim_revision
--- Of a file that somebody put into the table by SQL nothing else is known.
+-- Of a file that somebody put into the table by SQL nothing else is known. What begins anew is not whole until its end.
 INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)
 SELECT c.file_id, c.revision, COALESCE(s.file_size, 0), '', (SELECT now FROM pm_clock)
   FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
  WHERE c.file_id = :id AND c.request = :request
-   AND NOT EXISTS (SELECT 1 FROM pm_file_revision r WHERE r.file_id = c.file_id AND r.revision = c.revision)
+   AND (c.restart
+        OR NOT EXISTS (SELECT 1 FROM pm_file_revision r WHERE r.file_id = c.file_id AND r.revision = c.revision))
+ON CONFLICT (file_id, revision) DO UPDATE SET is_whole = FALSE
 
 -- name: claim_read
 SELECT c.epoch, s.retry_count, s.max_retry, c.losses, c.crashes, s.system_type, s.ftp_server_key, s.ftp_path,

@@ -62,7 +62,7 @@ UPDATE pm_file_claim
 UPDATE pm_file_revision SET content_hash = :digest, fetched = :fetched, file_size = :size
   FROM pm_file_claim c
  WHERE pm_file_revision.file_id = :id AND c.file_id = :id AND pm_file_revision.revision = c.revision
-   AND c.epoch = :epoch AND c.owner IS NOT NULL
+   AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock)
 
 -- name: file_fetched
 SELECT c.revision, r.version, s.mysql_processed AS "m [bool]", s.clickhouse_processed AS "k [bool]"

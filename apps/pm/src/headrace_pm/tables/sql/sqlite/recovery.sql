@@ -22,7 +22,8 @@ UPDATE file_processing_state
 UPDATE file_processing_state
    SET state = 'PENDING'
  WHERE state = 'ERROR' AND COALESCE(retry_count, 0) < COALESCE(max_retry, 3)
-   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND (c.owner IS NOT NULL OR c.is_permanent))
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c
+                    WHERE c.file_id = id AND (c.until > (SELECT now FROM pm_clock) OR c.is_permanent))
    AND unixepoch(updated_at) <= unixepoch('now')
        - min(:pause_s * (1 << min(COALESCE(retry_count, 0), 20)), :pause_s_max)
 
@@ -32,4 +33,12 @@ UPDATE file_processing_state
    SET state = 'PENDING', retry_count = 0
  WHERE state = 'ERROR' AND error_message LIKE 'Unknown NE: %'
    AND EXISTS (SELECT 1 FROM ne WHERE ne.name = substr(error_message, 13))
-   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.until > (SELECT now FROM pm_clock))
+
+-- name: recover_incomplete
+-- Somebody took a flag back and left the state: nobody would move the file, and nobody would read it.
+UPDATE file_processing_state
+   SET state = 'PENDING'
+ WHERE state = 'COMPLETED' AND NOT (COALESCE(mysql_processed, FALSE) AND COALESCE(clickhouse_processed, FALSE))
+   AND NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.until > (SELECT now FROM pm_clock))
+   AND unixepoch(updated_at) <= unixepoch('now') - :pause_s

@@ -43,14 +43,17 @@ UPDATE file_processing_state
  WHERE c.file_id = j.value ->> 'id' AND file_processing_state.id = c.file_id AND c.verdict = 'redo'
 
 -- name: sinks_redo
-UPDATE pm_file_sink SET next_batch = 0, "rows" = 0, digest = '0'
+-- Whoever lost the file moves no checkpoint from here on, of neither sink.
+UPDATE pm_file_sink
+   SET next_batch = iif(iif(sink = 'mysql', :in_mysql, :in_kafka), 0, next_batch),
+       "rows" = iif(iif(sink = 'mysql', :in_mysql, :in_kafka), 0, "rows"),
+       digest = iif(iif(sink = 'mysql', :in_mysql, :in_kafka), '0', digest), epoch = c.epoch + 1
   FROM json_each(:files) j, pm_file_claim c
  WHERE c.file_id = j.value ->> 'id' AND pm_file_sink.file_id = c.file_id AND c.verdict = 'redo'
-   AND ((sink = 'mysql' AND :in_mysql) OR (sink = 'kafka' AND :in_kafka))
 
 -- name: revisions_redo
--- Its age is counted from here.
-UPDATE pm_file_revision SET seen_at = (SELECT now FROM pm_clock)
+-- Its age is counted from here, and it is not whole until its end.
+UPDATE pm_file_revision SET seen_at = (SELECT now FROM pm_clock), is_whole = FALSE
   FROM json_each(:files) j, pm_file_claim c
  WHERE c.file_id = j.value ->> 'id' AND pm_file_revision.file_id = c.file_id
    AND pm_file_revision.revision = c.revision AND c.verdict = 'redo'
