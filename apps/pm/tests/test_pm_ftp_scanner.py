@@ -18,7 +18,7 @@ from headrace.testing.twins import turns_red
 from headrace_pm.ftp.gate import ReadyGate
 from headrace_pm.ftp.listings import ListedFile
 from headrace_pm.ftp.names import NameFault
-from headrace_pm.ftp.scanner import FolderScanner, Scanned
+from headrace_pm.ftp.scanner import CHECK_S, FolderScanner, Scanned
 from headrace_pm.ftp.seen import SeenNames, open_redis, set_key
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.ftp.stamps import Stamp
@@ -155,6 +155,24 @@ async def test_a_moved_file_is_forgotten_and_may_come_again(ftp_site: FtpServer,
         assert await watch.members() == {"b.dat"}
         watch.there.put("a.dat", b"one", FIRST)
         assert await watch.names() == {"a.dat"}
+
+
+async def test_a_name_whose_row_is_gone_is_new_whatever_redis_says(ftp_site: FtpServer, redis_database: str) -> None:
+    """Somebody deleted its row, or set the table back to a backup."""
+    async with watching(ftp_site, redis_database) as watch:
+        for name in ("a.dat", "b.dat"):
+            watch.there.put(name, b"one", FIRST)
+        await watch.look()
+        assert await watch.take() == {"a.dat", "b.dat"}
+        await watch.look()
+        del watch.register.rows["a.dat"]
+        watch.now += CHECK_S
+        assert await watch.names() == {"a.dat"}
+        assert await watch.take() == {"a.dat"}
+        del watch.register.rows["b.dat"]
+        fresh = FolderScanner(watch.there.folder, watch.there.pool, watch.seen, watch.register, ReadyGate(0.0))
+        await fresh.scan()
+        assert {file.text for file in (await fresh.scan()).new} == {"b.dat"}, "a new process asks at once"
 
 
 async def test_without_redis_the_table_answers(
