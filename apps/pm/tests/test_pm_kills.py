@@ -33,11 +33,11 @@ STEPS = (
     "moves_take",
     "moves_judge",
 )
-TROUBLES = ("none", "kafka away", "table locked", "redis empty")
+AWAY = ("kafka away", "table locked")
+TROUBLES = ("none", "redis empty", *AWAY)
 FILES_EACH = 2
-# One that may not come to its point, because a sink is away, is killed then; of the others all must come there.
-AWAY_S_MAX, POINT_S_MAX = 5.0, 120.0
-SURE = ("none", "redis empty")
+# One that does not come to its point, because a sink is away, is killed then.
+POINT_S_MAX, AWAY_S_MAX = 60.0, 4.0
 LOCK = "LOCK TABLES pm_counter_data WRITE"
 
 
@@ -69,7 +69,7 @@ class Lives:
     @contextmanager
     def life(self, point: Point, **variables: str) -> Iterator[ForkServerProcess]:
         world = self.world
-        quick = {"PM_LEASE_S": "1", "PM_BATCH": "200", "PM_SINK_WAIT_S": "1", "PM_RECOVER_INTERVAL_S": "60"}
+        quick = {"PM_LEASE_S": "10", "PM_BATCH": "200", "PM_SINK_WAIT_S": "1", "PM_RECOVER_INTERVAL_S": "60"}
         environment = {**world.servers.variables(world.home / "spool"), **quick, **variables}
         process = self._context.Process(target=live, args=(environment, point, str(world.home / "log")))
         process.start()
@@ -89,11 +89,11 @@ def table_locked(world: PipelineWorld) -> Iterator[None]:
         yield
 
 
-async def died(process: ForkServerProcess, case: Case) -> bool:
+async def died(process: ForkServerProcess, trouble: str) -> bool:
     """Whether it died by itself, in time."""
-    within_s = POINT_S_MAX if case.trouble in SURE else AWAY_S_MAX
+    patience_s = AWAY_S_MAX if trouble in AWAY else POINT_S_MAX
     try:
-        await eventually(lambda: not process.is_alive(), "it dies", within_s, otherwise=TimeoutError)
+        await eventually(lambda: not process.is_alive(), "it dies", patience_s, otherwise=TimeoutError)
     except TimeoutError:
         return False
     return True
@@ -114,17 +114,19 @@ async def test_no_kill_loses_or_doubles_a_row(
             world.upload(which=slice(number * FILES_EACH, (number + 1) * FILES_EACH))
             if case.trouble == "table locked":
                 with table_locked(world):
-                    fired |= {case} if await died(process, case) else set()
-            elif await died(process, case):
+                    fired |= {case} if await died(process, case.trouble) else set()
+            elif await died(process, case.trouble):
                 fired.add(case)
         if case.trouble == "redis empty":
             redis_server.empty()
+        # The holds of the dead run out; on a busy machine short ones would be lost by the living, too.
+        world.query("UPDATE pm_file_claim SET until = UTC_TIMESTAMP(6) WHERE owner IS NOT NULL")
         ended = (number + 1) * FILES_EACH
         with lives.life(Point()):
             await eventually(
                 lambda ended=ended: world.are_ended(ended, 0), lambda case=case: f"{case}\n{world.shown()}"
             )
-    missed = {case for case in every if case.trouble in SURE} - fired
+    missed = {case for case in every if case.trouble not in AWAY} - fired
     assert not missed, "a fault that did not happen proves nothing"
     truth = true_values(world.truth())
     assert table_values(pipeline_servers.database) == truth
