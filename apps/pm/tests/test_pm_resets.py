@@ -10,6 +10,7 @@ from pm_file_world import SPOOL, A, FileWorld, completed, downloaded, listed, re
 
 from headrace.errors import CallerError, ClaimLost
 from headrace.sources import HeldItem, ItemSettlement, ItemState
+from headrace.testing.passage import ManualClock
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.tables.checkpoints import SinkCheckpoints
 from headrace_pm.tables.counts import FILE_STATES, FileCounts, SinkLag
@@ -240,3 +241,15 @@ async def test_a_long_backlog_is_not_read_as_a_whole(file_world: FileWorld) -> N
     assert 1_790 < (await counts.oldest_s())["PENDING"] < 3_500, "of those that were registered first"
     assert await counts.stuck(5) == 2
     assert {sink: lag.files for sink, lag in (await counts.lags()).items()} == {"mysql": 2, "kafka": 3}
+
+
+async def test_many_files_that_are_done_with_are_counted_now_and_then(file_world: FileWorld) -> None:
+    world, clock = file_world, ManualClock()
+    counts = FileCounts(world.tables, moved_many=2, now=clock.monotonic)
+    for moved in (1, 2, 2):
+        world.change(world.add(), state="'MOVED'")
+        assert (await counts.by_state())["MOVED"] == moved
+    world.add()
+    assert await counts.by_state() == dict.fromkeys(FILE_STATES, 0) | {"MOVED": 2, "PENDING": 1}
+    clock.advance(300.0)
+    assert (await counts.by_state())["MOVED"] == 3

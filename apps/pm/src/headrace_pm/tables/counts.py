@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +17,8 @@ STUCK_MINUTES = 120
 FINISHED_MAX = 20_000
 # Of each state, those that were registered first: a backlog is longest when the database has most to do.
 EXAMINED_MAX = 10_000
+# A million a day is usual, and counting a million takes a quarter of a second.
+MOVED_MANY, MOVED_S = 1_000_000, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,27 @@ class FinishedFiles:
 class FileCounts:
     """Each method is one or two reads that take no locks."""
 
-    def __init__(self, tables: OpenTables, examined_max: int = EXAMINED_MAX) -> None:
-        self._tables, self._examined_max = tables, examined_max
+    def __init__(
+        self,
+        tables: OpenTables,
+        examined_max: int = EXAMINED_MAX,
+        moved_many: int = MOVED_MANY,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tables, self._examined_max, self._moved_many, self._now = tables, examined_max, moved_many, now
+        self._moved, self._moved_until = 0, 0.0
 
     async def by_state(self) -> dict[str, int]:
-        """All eight states, 0 for empty ones; and what else somebody wrote there."""
+        """All eight states, 0 for empty ones; and what else somebody wrote there. Where MOVED_MANY files are moved or
+        more, these are counted every MOVED_S only."""
         found = {state: int(files) for state, files in await self._tables.rows("counts_by_state")}
-        return dict.fromkeys(FILE_STATES, 0) | found
+        return dict.fromkeys(FILE_STATES, 0) | {"MOVED": await self._moved_count()} | found
+
+    async def _moved_count(self) -> int:
+        if self._moved < self._moved_many or self._now() >= self._moved_until:
+            ((moved,),) = await self._tables.rows("count_moved")
+            self._moved, self._moved_until = int(moved), self._now() + MOVED_S
+        return self._moved
 
     async def oldest_s(self) -> dict[str, float]:
         """How old the oldest file of each state is since it was listed; for COMPLETED and ERROR: since the file

@@ -1,5 +1,9 @@
 -- name: counts_by_state
-SELECT state, COUNT(*) FROM file_processing_state GROUP BY state
+-- All but those that are done with, which are nearly all rows there are.
+SELECT state, COUNT(*) FROM file_processing_state WHERE state < 'MOVED' OR state > 'MOVED' GROUP BY state
+
+-- name: count_moved
+SELECT COUNT(*) FROM file_processing_state WHERE state = 'MOVED'
 
 -- name: files_examined
 -- Of one state the files that were registered first, so that a long backlog is not read as a whole: how many, how long
