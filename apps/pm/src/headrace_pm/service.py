@@ -12,9 +12,9 @@ from headrace.services import Service
 from headrace.sources import SourceWorker
 from headrace_pm.cutover.mode import CutoverRecord, open_record
 from headrace_pm.observe.observed_files import ObservedFiles
-from headrace_pm.observe.pipeline_metrics import PipelineMetrics
+from headrace_pm.observe.pipeline_metrics import EVERY_S, PipelineMetrics
 from headrace_pm.settings import PmSettings
-from headrace_pm.work.loops import KeptLoop
+from headrace_pm.work.loops import KeptLoop, ended
 from headrace_pm.work.pipeline import FilePipeline, PipelineRoles, TablesOpener, open_pipeline, tables_of
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class PmService(Service):
         self._metrics, self._record = metrics, record
         self._loops: list[KeptLoop] = []
         self.parts = pipeline.parts
+        self.add_loop(KeptLoop("metrics", EVERY_S, metrics.read, metrics.loop_failed))
 
     def add_loop(self, loop: KeptLoop) -> None:
         """One more beside those of the pipeline."""
@@ -60,11 +61,11 @@ class PmService(Service):
         self._metrics.watch_loops({**self.pipeline.loops, **own})
         async with asyncio.TaskGroup() as group:
             group.create_task(self.pipeline.run(stop))
-            group.create_task(self._metrics.run(stop))
-            for loop in self._loops:
-                group.create_task(loop.run(stop))
+            beside = [group.create_task(loop.run(stop)) for loop in self._loops]
             if self._record is not None:
-                group.create_task(self._record.watch(stop))
+                beside.append(group.create_task(self._record.watch(stop)))
+            await stop.wait()
+            await ended(beside)
 
     def workers(self) -> Sequence[SourceWorker]:
         worker = self.pipeline.worker

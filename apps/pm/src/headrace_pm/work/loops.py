@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 import structlog
@@ -20,6 +20,7 @@ from headrace.services import Backoff, Pauses, rest
 # A table or server that restarts is back in seconds; one that is away for long is asked twice a minute.
 AGAIN = Backoff(0.5, 30.0)
 ROUND_S_MIN, ROUND_TIMES = 600.0, 10.0
+END_S = 5.0
 log = structlog.get_logger("headrace_pm.work")
 
 
@@ -37,6 +38,15 @@ class LoopState:
         if self.failures:
             raise TryAgain(f"{self.name} has failed {self.failures} times in a row: {self.error}")
         return self.last_ok_at
+
+
+async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """After a stop: who still waits for a server that does not answer waits in vain, and is cut off. Nothing counts
+    before it is written."""
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_S)
+    for task in tasks:
+        task.cancel()
 
 
 class KeptLoop:

@@ -37,7 +37,7 @@ from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.file_fetcher import FileFetcher
 from headrace_pm.work.file_sweep import FileSweep
 from headrace_pm.work.handler import FileHandler
-from headrace_pm.work.loops import KeptLoop, LoopState
+from headrace_pm.work.loops import END_S, KeptLoop, LoopState, ended
 from headrace_pm.work.memory import MemoryBreaker
 from headrace_pm.work.network_scan import NetworkScan
 from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
@@ -49,7 +49,6 @@ RETRIES = RetryPolicy(first_s=5.0, cap_s=300.0)
 # Every step has a limit of its own; this one is for what nobody has thought of. A file of 1 GB takes minutes.
 FILE_S_MAX = 3_600.0
 DRAIN_S = 10.0
-END_S = 5.0
 TablesOpener = Callable[[PmSettings], AbstractAsyncContextManager[OpenTables]]
 
 
@@ -167,10 +166,7 @@ class FilePipeline:
             if self.worker is not None:
                 group.create_task(_work(self.worker, stop))
             await stop.wait()
-            # Whoever waits for a server that does not answer waits in vain: nothing of it counts before it is written.
-            await asyncio.wait(beside, timeout=END_S)
-            for task in beside:
-                task.cancel()
+            await ended(beside)
         await self.scan.close()
         if self.unknown is not None:
             with contextlib.suppress(HeadraceError, TimeoutError):
