@@ -13,6 +13,7 @@ from headrace.errors import CallerError, Conflict, NotFound
 from headrace.tables import OpenTables
 from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.operators.dictionary_import import DictionaryImport, TableChange
+from headrace_pm.work.network_tables import Dictionaries
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 Counts = dict[str, tuple[int, int, int]]
@@ -49,7 +50,11 @@ async def test_an_import_adds_changes_and_prunes_and_tells_what(operator_url: st
         assert await imported(tables, written(folder, turned), prune=True) == {"ftp_path": (0, 0, 1), "ne": (0, 0, 0)}
         assert sorted(await tables.rows("ne_rows")) == [(1, "gnb-2"), (2, "gnb-3"), (3, "gnb-1")]
         assert await tables.rows("ftp_path_rows") == [(1, 1, "/Access2/")]
-        history = await DictionaryImport(tables).history()
+        dictionaries = Dictionaries(tables)
+        assert (await dictionaries.current()).ne_id("gnb-3") == 2
+        assert await imported(tables, written(folder, {"ne": "id,name\n2,gnb-4\n"})) == {"ne": (0, 1, 0)}
+        assert (await dictionaries.current()).ne_id("gnb-4") == 2, "whoever reads a file now reads it by the import"
+        history = (await DictionaryImport(tables).history())[1:]
     assert [(each["table"], each["added"], each["changed"], each["removed"]) for each in history[:3]] == [
         ("ftp_path", 0, 0, 1),
         ("ne", 1, 2, 0),

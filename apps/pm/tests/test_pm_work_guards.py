@@ -224,3 +224,13 @@ async def test_a_dictionary_that_has_not_changed_stays_the_same() -> None:
     assert (newer.ne_id("b"), newer is first) == (2, False)
     tables.by_name["elements_read"] = [(3, "c")]
     assert await dictionaries.newest() is newer, "hundreds of strange files ask once a second"
+
+
+async def test_a_file_that_begins_after_an_import_is_read_by_it() -> None:
+    tables = RowsByName(elements_read=[(1, "a")], counters_read=[(7, 2, "old")])
+    dictionaries = Dictionaries(opened(tables), Hands())
+    before = await dictionaries.current()
+    tables.by_name |= {"counters_read": [(7, 2, "old"), (8, 2, "new")], "newest_import": [(1,)]}
+    after = await dictionaries.current()
+    assert after is not before, "its counters would be left out until the next look at the tables, and nobody told"
+    assert await dictionaries.current() is after

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from headrace.tables import Statements
 
-SHARED = frozenset({"ftp_server", "ftp_path", "ne", "counter_cat", "extra_field_column", "node_function"})
+SHARED = frozenset(
+    {"ftp_server", "ftp_path", "ne", "counter_cat", "extra_field_column", "node_function", "pm_dictionary_import"}
+)
 COPY = "shadow"
 DIALECT = "mysql"
 COUNTERS = "pm_counter_data"

@@ -80,24 +80,31 @@ def _folder(server: FileServer, path: str) -> ServerFolder:
 
 
 class Dictionaries:
-    """The dictionaries of the tables, for files that begin now. One that has not changed stays the same object."""
+    """The dictionaries of the tables, for files that begin now. One that has not changed stays the same object.
+
+    What an import brought counts from its end on: a file that was read by older ones would lack counters, and be done.
+    """
 
     def __init__(self, tables: OpenTables, now: Callable[[], float] = time.monotonic) -> None:
         self._tables, self._now = tables, now
         self._rows: DictionaryRows | None = None
         self._current = NetworkDictionary(DictionaryRows())
         self._read_at = 0.0
+        self._import = 0
         self._reading = asyncio.Lock()
 
     async def current(self) -> NetworkDictionary:
-        if self._rows is None:
-            await self.read()
+        newest = await self._newest_import()
+        if self._rows is None or newest > self._import:
+            await self.read(newest)
         return self._current
 
-    async def read(self) -> bool:
-        """Read the tables; whether they have changed."""
+    async def read(self, wanted: int | None = None) -> bool:
+        """Read the tables, unless somebody has read the wanted import meanwhile; whether they have changed."""
         async with self._reading:
-            began = self._now()
+            if wanted is not None and self._rows is not None and wanted <= self._import:
+                return False
+            began, newest = self._now(), await self._newest_import()
             rows = DictionaryRows(
                 {name: number for number, name in await self._tables.rows("elements_read")},
                 {(counter, str(level)): group for counter, level, group in await self._tables.rows("counters_read")},
@@ -106,12 +113,16 @@ class Dictionaries:
             )
             self._read_at = began
             if rows == self._rows:
+                self._import = newest
                 return False
             if self._rows is not None:
                 log.info("dictionary.changed", elements=len(rows.ne), counters=len(rows.counter_cat))
             self._current = await asyncio.to_thread(NetworkDictionary, rows)
-            self._rows = rows
+            self._rows, self._import = rows, newest
             return True
+
+    async def _newest_import(self) -> int:
+        return max((number for (number,) in await self._tables.rows("newest_import")), default=0)
 
     async def newest(self) -> NetworkDictionary:
         """As the tables have them now; for whoever missed something in the current ones."""

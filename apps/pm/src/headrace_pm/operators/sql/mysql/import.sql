@@ -98,3 +98,6 @@ VALUES (:imported_at, :table_name, :added, :changed, :removed, :digest, :source)
 -- name: import_history
 SELECT imported_at, table_name, added, changed, removed, digest, source FROM pm_dictionary_import
  ORDER BY id DESC LIMIT :count_max
+
+-- name: newest_import
+SELECT COALESCE(MAX(id), 0) FROM pm_dictionary_import
