@@ -18,6 +18,7 @@ from headrace.testing.rig.ftp import PASSWORD, FtpServer
 from headrace_pm.operators.unknown_counters import UnknownCounters
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+TWO_SERVERS = ((1, "127.0.0.1", "TEST"), (2, "localhost", "WRONG"))
 
 
 @pytest.fixture
@@ -121,6 +122,8 @@ def test_files_are_listed_counted_and_redone_by_command(
     assert [each["file_name"] for each in pm("files", "--name", "*%*")["files"]] == ["a%2.dat"]
     assert [each["error_message"] for each in pm("files", "--error", "bad*")["files"]] == ["bad frame"]
     assert pm("files", "--server", "other")["files"] == []
+    assert pm("files", "--state", "PENDIG", code=2)["error"]["message"] == "no file is in the state PENDIG"
+    assert pm("redo", "--state", "error", "--yes", code=2)["error"]["message"] == "no file is in the state error"
     assert pm("redo", code=2)["error"]["message"] == "which files?"
     assert pm("redo", "--name", "c*", code=3)["files"] == 0
     counted_only = pm("redo", "--name", "a*")
@@ -163,6 +166,23 @@ def test_the_archive_is_shown_and_then_cleared_by_command(
     told = pm("archive", "--older-than", "30d", code=5)["folders"][0]["error"]
     assert "127.0.0.1" in told
     ftp_site.start()
+
+
+def test_doctor_looks_at_every_folder(headrace_command: Command, ftp_site: FtpServer, tmp_path: Path) -> None:
+    """A server that lets nobody in, and a folder that is not there, bring no file: nothing else would tell."""
+    place = {"PM_HOME": str(tmp_path / "home"), "PM_TEST_PASSWORD": PASSWORD, "PM_WRONG_PASSWORD": "hunter2"}
+    rows = (f"{number},5GA,{host},{ftp_site.port},rig,env:PM_{ref}_PASSWORD" for number, host, ref in TWO_SERVERS)
+    server = "\n".join(["id,system_type,host,port,user_name,password_ref", *rows, ""])
+    (ftp_site.files / "A").mkdir()
+    paths = "id,server_id,path\n1,1,/A/\n2,1,/Missing/\n3,2,/A/\n"
+    folder = written(tmp_path / "d", {"ftp_server": server, "ftp_path": paths})
+    assert headrace_command("pm", "import", str(folder), **place).returncode == 0
+    told = headrace_command("pm", "doctor", **place).stdout
+    first, second = (f"{host}_{ftp_site.port}_rig" for _number, host, _ref in TWO_SERVERS)
+    assert f"bad      folder: {first}: enter /Missing/: 550" in told
+    assert f"bad      folder: {second}: log in: 530" in told
+    assert "ok       folder: 1 of 3 can be listed" in told
+    assert "hunter2" not in told
 
 
 def test_what_cannot_be_answered_says_what_to_do(headrace_command: Command, tmp_path: Path) -> None:

@@ -65,11 +65,19 @@ async def _asked(settings: PmSettings) -> AsyncIterator[Mapping[str, Part]]:
 
 
 async def _checks(settings: PmSettings) -> Sequence[Check]:
+    from headrace_pm.ftp.connections import ServerPools
     from headrace_pm.operators.checks import examined_tables
+    from headrace_pm.operators.folder_checks import examined_folders
+    from headrace_pm.work.network_tables import ServerDirectory
     from headrace_pm.work.pipeline import tables_of
 
-    async with tables_of(settings) as tables:
-        return await examined_tables(tables, settings.environment)
+    pools = ServerPools(settings)
+    try:
+        async with tables_of(settings) as tables:
+            found = await examined_tables(tables, settings.environment)
+            return [*found, *await examined_folders(pools, await ServerDirectory(tables).read())]
+    finally:
+        await pools.close()
 
 
 FRAME = Frame(
@@ -88,13 +96,14 @@ FRAME = Frame(
 async def up(environment: Mapping[str, str], servers: PmServers | None, talk: Talk) -> int:
     """`all`, and `clickhouse` where its address is set, in processes of their own."""
     shared: Mapping[str, str] = servers.variables if servers is not None else {}
+    taken = [f"files are taken from {servers.folder}, which is {servers.folder_url}"] if servers is not None else []
     environment = {**environment, **shared}
     settings = FRAME.load(environment)
     names = ("all", "clickhouse") if settings.clickhouse_url else ("all",)
     services = {name: FRAME.services[name] for name in names}
-    told = partial(_told, shared)
+    told = partial(_told, shared, taken)
     return await replace(FRAME, services=services, told=told).up(environment, talk)
 
 
-def _told(shared: Mapping[str, str], said: Mapping[str, str]) -> list[str]:
-    return [f"health and metrics are at {said[f'{NAME} all']}", *export_lines(shared)]
+def _told(shared: Mapping[str, str], taken: Sequence[str], said: Mapping[str, str]) -> list[str]:
+    return [f"health and metrics are at {said[f'{NAME} all']}", *taken, *export_lines(shared)]

@@ -18,10 +18,12 @@ PASSWORD = "PM_RIG_FTP_PASSWORD"
 
 @dataclass(frozen=True, slots=True)
 class PmServers:
-    """`variables` name the servers to services and to commands in another shell; files put into `folder` are taken."""
+    """`variables` name the servers to services and to commands in another shell; files put into `folder` are taken;
+    `folder_url` is where they are uploaded to."""
 
     variables: Mapping[str, str]
     folder: str
+    folder_url: str
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def rig_servers(say: Callable[[str], None]) -> Iterator[PmServers]:
         say("making tables and topic …")
         settings = PmSettings(mysql_dsn=mariadb.url, kafka_bootstrap=variables["PM_KAFKA_BOOTSTRAP"])
         asyncio.run(_prepare(settings, place.port or 21, place.username or ""))
-        yield PmServers(variables, str(folder))
+        yield PmServers(variables, str(folder), f"{ftp.url.rstrip('/')}{FOLDER}")
 
 
 async def _prepare(settings: PmSettings, port: int, user: str) -> None:

@@ -134,6 +134,7 @@ def files(
         from headrace_pm.operators.file_list import FileFilter, listed_files
         from headrace_pm.tables.redo import like_pattern
 
+        await _known_state(tables, state)
         patterns = (like_pattern(name) if name else None, like_pattern(error) if error else None)
         return await listed_files(tables, FileFilter(state, *patterns, server), limit, before)
 
@@ -141,6 +142,16 @@ def files(
     after = found[-1].id if len(found) == limit else None
     document = {"files": [each.document() for each in found], "next_before": after}
     of(context).answer(document, lambda console: _show_files(console, found, after))
+
+
+async def _known_state(tables: OpenTables, state: str | None) -> None:
+    """A state is one of ours, or one that others gave a file; a misspelt one would find nothing."""
+    from headrace.errors import CallerError
+    from headrace_pm.tables.counts import FileCounts
+
+    states = await FileCounts(tables).by_state() if state is not None else {}
+    if state is not None and state not in states:
+        raise CallerError(f"no file is in the state {state}", f"one of {', '.join(states)}")
 
 
 def _show_files(console: Any, found: Sequence[ListedRow], after: int | None) -> None:
@@ -214,6 +225,7 @@ async def _redone(
 ) -> tuple[RedoPreview, int | None]:
     from headrace_pm.tables.redo import FileRedo
 
+    await _known_state(tables, selection.state)
     work = FileRedo(tables)
     preview = await work.preview(selection)
     return preview, await work.redo(selection, [each.value for each in sinks]) if yes and preview.total else None
