@@ -158,3 +158,9 @@ def test_init_makes_what_services_read_and_another_topic_is_asked_for(
     same = headrace_command("pm", "shadow", **{**known, "PM_SHADOW_TOPIC": known["PM_KAFKA_TOPIC"]})
     assert same.returncode == 2
     assert "PM_SHADOW_TOPIC is the topic of production" in same.stderr
+    # Files that pm has claimed for production have no old system: a shadow would stop pm there, and nothing start it.
+    database = _database(pipeline_servers)
+    pipeline_servers.mariadb.query("INSERT INTO pm_file_claim (file_id, is_permanent) VALUES (1, FALSE)", database)
+    refused = headrace_command("pm", "shadow", **known, PM_SHADOW_TOPIC="beside", PM_HTTP_PORT="0")
+    assert "pm is production on this database" in refused.stderr
+    assert pipeline_servers.mariadb.query("SELECT COUNT(*) FROM pm_cutover", database) == [(0,)]

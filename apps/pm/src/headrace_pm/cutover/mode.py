@@ -51,7 +51,13 @@ class CutoverRecord:
         return None if found is None else ModeRow(ProductionMode(found[0]), found[1])
 
     async def begin_shadow(self) -> datetime:
-        """There is a shadow from now on, if there was none; since when."""
+        """There is a shadow from now on, if there was none; since when. `OperatorError` where pm takes files itself: it
+        would end there, and only a cutover from an old system that is not there lets it run again."""
+        if await self.now() is None and await self._claims_files():
+            raise OperatorError(
+                "pm is production on this database, and a shadow would stop it",
+                "a shadow is for the database of another system that takes the files",
+            )
         await self.tables.run("mode_begun")
         moment = await self.began()
         assert moment is not None
@@ -61,6 +67,10 @@ class CutoverRecord:
         """Since when there is a shadow, or has been one."""
         found = await self.tables.one("shadow_began")
         return found[0] if found is not None else None
+
+    async def _claims_files(self) -> bool:
+        """Whether files were claimed for production, which no other system does."""
+        return bool(await self.tables.rows("own_claims_kept")) and bool(await self.tables.rows("own_claims"))
 
     async def change(self, mode: ProductionMode, note: str) -> None:
         await self.tables.run("mode_set", mode=str(mode), note=note)

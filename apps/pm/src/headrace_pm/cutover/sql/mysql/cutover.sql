@@ -7,6 +7,12 @@ INSERT INTO pm_cutover (mode, changed_at, note)
 SELECT 'shadow', UTC_TIMESTAMP(6), 'pm shadow was started for the first time' FROM DUAL
  WHERE NOT EXISTS (SELECT 1 FROM pm_cutover)
 
+-- name: own_claims_kept
+SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'pm_file_claim'
+
+-- name: own_claims
+SELECT 1 FROM pm_file_claim LIMIT 1
+
 -- name: mode_set
 INSERT INTO pm_cutover (mode, changed_at, note) VALUES (:mode, UTC_TIMESTAMP(6), :note)
 
