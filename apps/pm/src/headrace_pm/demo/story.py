@@ -87,7 +87,7 @@ class CounterStory:
             }
             self._state = PipelineState(self.folder / DATABASE_FILE)
             await self._prepare()
-            self._note(f"{len(self.site.names)} elements upload to {place.hostname}:{place.port}{PATH}")
+            self._note(f"{len(self.site.names)} files begin to come to {place.hostname}:{place.port}{PATH}")
             await asyncio.gather(*(self._start(spool) for spool in SPOOLS))
             await self._first_uploads()
             early_rows = await self._half_uploads_wait()
