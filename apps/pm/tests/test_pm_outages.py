@@ -15,7 +15,7 @@ from headrace.testing.rig.kafka import KafkaServer
 from headrace.testing.rig.redis import RedisServer
 from headrace_pm.network.generated_folder import FolderPlan
 
-PLAN = FolderPlan(files=20, counters=1_200, seed=5)
+PLAN = FolderPlan(files=20, counters=1_200, seed=5, packed=20)
 STOP_S_MAX = 30.0
 
 
@@ -55,6 +55,8 @@ async def test_a_service_outlives_each_of_its_servers(
             lambda: world.counts(names, "error_message LIKE 'kafka is away%'") > 0, "the rows say why they wait"
         )
         assert '"sink_kafka":{"ok":false' in ready(url)
+        unpacked = tmp_path / "spool"
+        await eventually(lambda: not list(unpacked.glob("*.plain")), "what waits is not kept unpacked")
         await asyncio.to_thread(kafka_server.start)
         await eventually(lambda: world.are_ended(8, 0), world.shown, 90.0)
         # Redis: the table answers.

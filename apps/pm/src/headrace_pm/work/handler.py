@@ -63,6 +63,8 @@ class FileHandler:
             self._drop(key)
             return end
         finally:
+            # Thousands of files may wait, and what they unpack to is not counted as room of the spool.
+            self.fetcher.spool.plain_path(key).unlink(missing_ok=True)
             self.in_hand.discard(key)
         self._drop(key)
         return None
