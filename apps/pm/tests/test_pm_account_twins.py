@@ -116,6 +116,9 @@ TWINS = {
     "a content of a hold that passed": Twin(
         "revision_fetched", "c.until > NOW", limbo.test_a_hold_that_passed_leaves_no_content_behind
     ),
+    "a checkpoint of other batches": Twin(
+        "sinks_recut", "next_batch = 0", limbo.test_batches_of_another_size_begin_anew, "next_batch = 7"
+    ),
     "two movers": Twin(
         "moves_take", "OWNER IS NULL OR OWNED <= NOW", moves.test_of_two_movers_that_saw_the_same_one_has_it
     ),

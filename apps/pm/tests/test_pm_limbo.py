@@ -101,4 +101,23 @@ async def test_a_hold_that_passed_leaves_no_content_behind(file_world: FileWorld
     assert world.query("SELECT content_hash, fetched FROM pm_file_revision") == [(None, None)]
     assert world.query("SELECT spool FROM pm_file_claim") == [(None,)]
     with pytest.raises(ClaimLost):
-        await FileProgress(world.tables, SPOOL).parsed(held, 1, 1)
+        await FileProgress(world.tables, SPOOL).parsed(held, 1, 1, 1_000)
+
+
+async def test_batches_of_another_size_begin_anew(file_world: FileWorld) -> None:
+    """Batch 7 of 2,000 counters does not follow on seven of 1,000: what lies between would be in no sink."""
+    world, checkpoints = file_world, SinkCheckpoints(file_world.tables)
+    progress = FileProgress(world.tables, SPOOL)
+    await register(world, A)
+    item, held = await world.hold()
+    held = (await downloaded(world, held, b"one")).held
+    await progress.parsed(held, 20_000, 20, 1_000)
+    for sink in ("mysql", "kafka"):
+        await checkpoints.save(held.file_id, sink, held.epoch, FAR)
+    await progress.sink_done(held, "mysql")
+    for size, expected in ((1_000, [7, 7]), (2_000, [7, 0])):
+        assert await world.claims().give_back(item)
+        item, again = await world.hold()
+        await progress.parsed(again, 20_000, 20_000 // size, size)
+        found = [(await checkpoints.load(again.file_id, sink)).next_batch for sink in ("mysql", "kafka")]
+        assert found == expected

@@ -173,7 +173,7 @@ async def test_progress_is_in_the_row_and_ends_with_the_hold(file_world: FileWor
     held = (await downloaded(world, held, b"one")).held
     times = "state, download_end_time IS NOT NULL, parse_start_time IS NOT NULL, parse_end_time IS NOT NULL"
     assert world.look(held.file_id, times) == ("PARSING", 1, 1, 0)
-    await progress.parsed(held, 5_000, 5)
+    await progress.parsed(held, 5_000, 5, 1_000)
     assert world.look(held.file_id, times) == ("PROCESSING", 1, 1, 1)
     await progress.note(held, "no acknowledgement")
     await progress.sink_done(held, "kafka")
@@ -185,7 +185,7 @@ async def test_progress_is_in_the_row_and_ends_with_the_hold(file_world: FileWor
     with pytest.raises(ClaimLost):
         await FileProgress(world.tables, "there").downloaded(held, A.stamp, bytes(16), 99)
     with pytest.raises(ClaimLost):
-        await progress.parsed(held, 1, 1)
+        await progress.parsed(held, 1, 1, 1_000)
     with pytest.raises(ClaimLost):
         await progress.sink_done(held, "mysql")
     with pytest.raises(ClaimLost):

@@ -141,14 +141,14 @@ async def test_other_programs_may_reset_what_they_find_stuck(file_world: FileWor
     world.query(FOREIGN_RESETS[state].format(world.ago(-1)))
     assert world.look(held.file_id)[:2] == ("PENDING", 1)
     assert (await world.claims().poll(10)).candidates == (), "it is held"
-    await FileProgress(world.tables, SPOOL).parsed(held, 10, 1)
+    await FileProgress(world.tables, SPOOL).parsed(held, 10, 1, 1_000)
     assert world.look(held.file_id)[0] == "PROCESSING"
     world.change(held.file_id, state="'PENDING'")
     world.lose_holds()
     item, again = await world.hold("b")
     assert item.attempts == 1
     with pytest.raises(ClaimLost):
-        await FileProgress(world.tables, SPOOL).parsed(held, 10, 1)
+        await FileProgress(world.tables, SPOOL).parsed(held, 10, 1, 1_000)
     assert again.version == held.version
 
 

@@ -71,7 +71,10 @@ class PmSettings(ClickHouseSettings, FtpSettings):
     )
     max_retry: int = setting(3, "`max_retry` of files that the scan registers", low=1, high=1_000)
     batch: int = setting(
-        1_000, "counters in a batch; the same for all processes, and not changed while files wait", low=1, high=9_000
+        1_000,
+        "counters in a batch; what was begun with another number is written from its beginning",
+        low=1,
+        high=9_000,
     )
     files_parallel: int = setting(20, "files that one process works on at a time", low=1, high=1_000)
     lease_s: float = setting(30.0, "a file is held for so long without a renewal", low=1.0, high=3_600.0)

@@ -53,6 +53,8 @@ class HeldFile:
     """Where this very content is now, if it was moved: a path as text, see `headrace_pm.ftp.names`."""
     was_read: bool
     """Whether this revision has a content: what the server has by now may be another one."""
+    batch_size: int | None
+    """How many counters the batches of its checkpoints have; None if nobody has read it so far."""
     stamp: Stamp
     """As it was last listed; `Stamp(0)` if somebody put it into the table and did not say."""
 

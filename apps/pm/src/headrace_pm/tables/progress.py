@@ -54,12 +54,15 @@ class FileProgress:
         now = replace(held, revision=revision, version=version, file_size=size, spool=self._spool, **flags)
         return FetchedFile(now, is_same=revision < held.revision)
 
-    async def parsed(self, held: HeldFile, counters: int, batches: int) -> None:
-        """It was read through, nothing is wrong with it, and it has so many counters in so many batches."""
-        values = {**_key(held), "counters": counters, "batches": batches}
+    async def parsed(self, held: HeldFile, counters: int, batches: int, batch_size: int) -> None:
+        """It was read through, nothing is wrong with it, and it has so many counters in so many batches. If those of
+        an earlier reader had another size, its checkpoints say nothing of these."""
+        values = {**_key(held), "counters": counters, "batches": batches, "batch_size": batch_size}
         async with self._tables.transaction() as tx:
             tx.run("claim_lock", id=held.file_id)
             ran = run(tx, "file_parsed", values)
+            if held.batch_size not in (None, batch_size):
+                run(tx, "sinks_recut", _key(held))
             run(tx, "revision_parsed", values)
         _insist(ran, held)
 

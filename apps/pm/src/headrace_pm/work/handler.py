@@ -106,7 +106,7 @@ class FileHandler:
         try:
             file = await asyncio.to_thread(CounterFile, source)
             dictionary = await self._dictionary_for(file)
-            await self.progress.parsed(held, file.counters, file.batch_count(self.batch))
+            await self.progress.parsed(held, file.counters, file.batch_count(self.batch), self.batch)
         except BadFile as error:
             source.close()
             raise end_of(error) or error from error

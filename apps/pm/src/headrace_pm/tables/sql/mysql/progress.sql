@@ -69,9 +69,16 @@ UPDATE file_processing_state s JOIN pm_file_claim c ON c.file_id = s.id
        s.parse_end_time = UTC_TIMESTAMP()
  WHERE s.id = :id AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > UTC_TIMESTAMP(6)
 
+-- name: sinks_recut
+-- Its batches are others than those that its checkpoints count: sinks that have not all of it begin anew.
+UPDATE pm_file_sink k JOIN pm_file_claim c ON c.file_id = k.file_id JOIN file_processing_state s ON s.id = k.file_id
+   SET k.next_batch = 0, k."rows" = 0, k.digest = 0
+ WHERE k.file_id = :id AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > UTC_TIMESTAMP(6)
+   AND NOT COALESCE(IF(k.sink = 'mysql', s.mysql_processed, s.clickhouse_processed), FALSE)
+
 -- name: revision_parsed
 UPDATE pm_file_revision r JOIN pm_file_claim c ON c.file_id = r.file_id AND c.revision = r.revision
-   SET r.counters = :counters, r.batches = :batches
+   SET r.counters = :counters, r.batches = :batches, r.batch_size = :batch_size
  WHERE r.file_id = :id AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > UTC_TIMESTAMP(6)
 
 -- name: file_mysql_done

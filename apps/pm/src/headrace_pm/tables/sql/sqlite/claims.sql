@@ -107,8 +107,8 @@ ON CONFLICT (file_id, revision) DO UPDATE SET is_whole = FALSE
 -- name: claim_read
 SELECT c.epoch, s.retry_count, s.max_retry, c.losses, c.crashes, s.system_type, s.ftp_server_key, s.ftp_path,
        s.file_name, s.file_size, s.mysql_processed AS "m [bool]", s.clickhouse_processed AS "k [bool]",
-       c.revision, r.version, c.spool, r.archived_as, r.content_hash IS NOT NULL AS "read [bool]", r.file_size,
-       r.modified
+       c.revision, r.version, c.spool, r.archived_as, r.content_hash IS NOT NULL AS "read [bool]", r.batch_size,
+       r.file_size, r.modified
   FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
        JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
  WHERE c.file_id = :id AND c.request = :request

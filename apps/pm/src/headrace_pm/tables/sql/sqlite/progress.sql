@@ -78,8 +78,16 @@ UPDATE file_processing_state
  WHERE id = :id AND c.file_id = :id AND c.epoch = :epoch
    AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock)
 
+-- name: sinks_recut
+-- Its batches are others than those that its checkpoints count: sinks that have not all of it begin anew.
+UPDATE pm_file_sink SET next_batch = 0, "rows" = 0, digest = '0'
+  FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id
+ WHERE pm_file_sink.file_id = :id AND c.file_id = :id AND c.epoch = :epoch
+   AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock)
+   AND NOT COALESCE(iif(sink = 'mysql', s.mysql_processed, s.clickhouse_processed), FALSE)
+
 -- name: revision_parsed
-UPDATE pm_file_revision SET counters = :counters, batches = :batches
+UPDATE pm_file_revision SET counters = :counters, batches = :batches, batch_size = :batch_size
   FROM pm_file_claim c
  WHERE pm_file_revision.file_id = :id AND c.file_id = :id AND pm_file_revision.revision = c.revision
    AND c.epoch = :epoch AND c.owner IS NOT NULL AND c.until > (SELECT now FROM pm_clock)
