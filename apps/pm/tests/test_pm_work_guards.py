@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,10 +14,15 @@ from waiting import eventually
 from headrace.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unreachable
 from headrace.services import Backoff, CircuitBreaker
 from headrace.tables import OpenTables
+from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
+from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.sinks.counter_sink import Batches
-from headrace_pm.work.file_outcomes import end_of
+from headrace_pm.spool.spool import Spool
+from headrace_pm.work.file_fetcher import SPOOL, FileFetcher
+from headrace_pm.work.file_outcomes import FileWaits, end_of
+from headrace_pm.work.handler import FileHandler
 from headrace_pm.work.loops import KeptLoop
 from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
 from headrace_pm.work.outages import PAUSE_S_MAX, OutageClock
@@ -234,3 +240,21 @@ async def test_a_file_that_begins_after_an_import_is_read_by_it() -> None:
     after = await dictionaries.current()
     assert after is not before, "its counters would be left out until the next look at the tables, and nobody told"
     assert await dictionaries.current() is after
+
+
+async def test_a_disk_that_is_full_when_a_file_is_unpacked_lets_it_wait(tmp_path: Path) -> None:
+    """And nobody else: an error that heals by itself would stop all files until it has."""
+    content = GeneratedFolder(FolderPlan(1, 60_000, packed=1)).file(0).content()
+    outages = OutageClock()
+    with Spool(tmp_path, 10**9) as spool:
+        part = spool.part("f1r1", Stamp(len(content)))
+        part.write(memoryview(content))
+        spooled = spool.finish("f1r1", part)
+        spool.plain_path("f1r1").symlink_to("/dev/full")
+        nothing = cast("Any", None)
+        fetcher = FileFetcher(nothing, nothing, spool, outages)
+        handler = FileHandler(fetcher, nothing, nothing, (), outages, nothing, 1_000)
+        with pytest.raises(FileWaits, match="is full"):
+            await handler._unpacked(spooled)
+        assert outages.away == (SPOOL,)
+        assert (await handler._unpacked(spooled)).stat().st_size > len(content), "there is room again"

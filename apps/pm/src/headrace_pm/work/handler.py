@@ -16,6 +16,7 @@ from headrace import Dead, Snooze
 from headrace.errors import ClaimLost, HeadraceError
 from headrace.sources import SourceContext
 from headrace_pm.counters.dictionary import NetworkDictionary, UnknownElement
+from headrace_pm.ftp.errors import SpoolFull
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.operators.unknown_counters import UnknownCounters, out_of_scope
 from headrace_pm.sinks.counter_sink import TABLE_SINK, Batches
@@ -28,7 +29,7 @@ from headrace_pm.wire.counter_file import CounterFile, plain_file
 from headrace_pm.wire.file_errors import BadFile, IncompleteFile
 from headrace_pm.wire.frame import Incomplete, examine
 from headrace_pm.work.events import PipelineEvents
-from headrace_pm.work.file_fetcher import FileFetcher, spool_key
+from headrace_pm.work.file_fetcher import SPOOL, FileFetcher, spool_key
 from headrace_pm.work.file_outcomes import NOT_WHOLE_S, FileWaits, end_of, is_not_ready
 from headrace_pm.work.network_tables import Dictionaries
 from headrace_pm.work.outages import OutageClock
@@ -94,6 +95,8 @@ class FileHandler:
         try:
             return await asyncio.to_thread(_whole, spooled.path, plain)
         except HeadraceError as error:
+            if isinstance(error, SpoolFull):
+                raise FileWaits(str(error), self.outages.failed(SPOOL)) from error
             if not is_not_ready(error):
                 raise end_of(error) or error from error
             self._drop(spooled.key)
