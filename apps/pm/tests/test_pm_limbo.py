@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from pm_file_world import AGAIN, SPOOL, A, FileWorld, completed, downloaded, register
 
+from headrace.core.claims import Loss
 from headrace.errors import ClaimLost
 from headrace.sources import ItemSettlement, ItemState
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.tables.checkpoints import SinkCheckpoints
+from headrace_pm.tables.file_claims import ATTEMPTS_MAX, FileClaims
 from headrace_pm.tables.progress import FileProgress
 from headrace_pm.tables.recovery import FileRecovery
 from headrace_pm.tables.redo import FileRedo, RedoSelection
@@ -121,3 +125,32 @@ async def test_batches_of_another_size_begin_anew(file_world: FileWorld) -> None
         await progress.parsed(again, 20_000, 20_000 // size, size)
         found = [(await checkpoints.load(again.file_id, sink)).next_batch for sink in ("mysql", "kafka")]
         assert found == expected
+
+
+async def test_a_worker_whose_clock_is_wrong_lets_no_file_wait_for_longer(file_world: FileWorld) -> None:
+    """A delay is counted by the database's clock, as everything else."""
+
+    def ahead() -> float:
+        return time.time() + 3_600.0
+
+    world = file_world
+    claims = FileClaims(world.tables, SPOOL, now=ahead)
+    await register(world, A)
+    item, held = await world.hold()
+    assert await claims.settle(item, ItemSettlement(ItemState.AGAIN, 0, ahead() - 1.0, delay_s=1.0))
+    item, _ = await world.hold()
+    assert await claims.settle(item, ItemSettlement(ItemState.AGAIN, 0, ahead(), delay_s=1_000.0))
+    assert (await world.claims().poll(10)).candidates == (), held.file_name
+
+
+async def test_a_row_says_what_went_wrong_and_not_its_class_alone(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    for reason, error, said in (
+        ("CommandRefused", "CommandRefused: h_21_u: 553\n  archive.py:3 in move", "CommandRefused: h_21_u: 553"),
+        ("Unknown NE: X", "Dead: Unknown NE: X", "Unknown NE: X"),
+    ):
+        item, held = await world.hold()
+        failure = Loss(0, reason, ATTEMPTS_MAX, error)
+        assert await world.claims().settle(item, ItemSettlement(ItemState.AGAIN, 1, 0.0, failure=failure))
+        assert world.look(held.file_id) == ("PENDING", 1, said)

@@ -7,9 +7,9 @@ database's.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain, islice, zip_longest
 from uuid import uuid4
 
@@ -65,10 +65,16 @@ class FileClaims:
 
     features = SourceFeatures(reports=False)
 
-    def __init__(self, tables: OpenTables, spool_name: str = "", accepting: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        tables: OpenTables,
+        spool_name: str = "",
+        accepting: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         """`spool_name` is the spool of this process, as host:path. While it is not `accepting`, only what lies there
-        already is found: that makes room."""
-        self._tables, self._spool, self._accepting = tables, spool_name, accepting
+        already is found: that makes room. `now` is the clock by which settlements are decided."""
+        self._tables, self._spool, self._accepting, self._now = tables, spool_name, accepting, now
 
     async def poll(self, count_max: int) -> Polled:
         some = {"spool": self._spool, "count_max": count_max}
@@ -115,22 +121,23 @@ class FileClaims:
         if settlement.state is ItemState.DONE:
             # The row counts retries, and what is done was none.
             attempts = held.attempts
-        due = datetime.fromtimestamp(settlement.decided_at + settlement.delay_s, UTC)
         waits = settlement.state is ItemState.AGAIN
+        # How long from now, and not when: our clock and the database's need not agree.
+        delay_s = max(0.0, settlement.due_at - self._now()) if waits else 0.0
         return await self._ended(
             held,
             _STATES[settlement.state],
             SETTLED,
             attempts=attempts,
-            error=failure.reason if failure else None,
-            due_at=due if waits else None,
+            error=_in_words(failure.reason, failure.error) if failure else None,
+            delay_us=_microseconds(delay_s),
             stays_suspect=is_worker_lost(settlement),
             keeps_spool=waits,
             is_permanent=settlement.state is ItemState.DEAD and failure is not None and failure.rule != ATTEMPTS_MAX,
         )
 
     async def give_back(self, held: HeldItem) -> bool:
-        values = {"attempts": held.attempts, "error": None, "due_at": None, "stays_suspect": True}
+        values = {"attempts": held.attempts, "error": None, "delay_us": 0, "stays_suspect": True}
         return await self._ended(held, ("file_again",), GIVEN_BACK, **values, keeps_spool=True, is_permanent=False)
 
     async def spooled(self) -> set[tuple[int, int]]:
@@ -165,6 +172,12 @@ def _polled(found: Sequence[Sequence[Row]], count_max: int) -> Polled:
     turns = chain.from_iterable(zip_longest(*found))
     rows = list(islice((row for row in turns if row is not None), count_max))
     return Polled(tuple(ItemCandidate(str(number), rank=0 if is_ours else 1) for number, is_ours in rows))
+
+
+def _in_words(reason: str, error: str) -> str:
+    """Of an error that nobody foresaw the reason is its class alone: what it says helps people more."""
+    said = error.partition("\n")[0]
+    return said if said and reason.isidentifier() else reason
 
 
 def _microseconds(seconds: float) -> int:

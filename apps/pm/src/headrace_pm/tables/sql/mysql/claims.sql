@@ -154,7 +154,7 @@ UPDATE pm_file_revision r JOIN pm_file_claim c ON c.file_id = r.file_id AND c.re
 -- name: claim_end
 -- A suspect that is given back, or died as one, is still one. A file that waits is kept in its spool.
 UPDATE pm_file_claim
-   SET losses = IF(:stays_suspect, losses, 0), is_alone = FALSE, due_at = COALESCE(:due_at, UTC_TIMESTAMP(6)),
+   SET losses = IF(:stays_suspect, losses, 0), is_alone = FALSE, due_at = UTC_TIMESTAMP(6) + INTERVAL :delay_us MICROSECOND,
        attempts = :attempts, is_permanent = :is_permanent, restart = 0,
        left_as = COALESCE(:left_as, (SELECT s.state FROM file_processing_state s WHERE s.id = :id)),
        spool = IF(:keeps_spool, spool, NULL), ended = :ended, owner = NULL, until = NULL

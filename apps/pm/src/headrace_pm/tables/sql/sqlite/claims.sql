@@ -158,7 +158,7 @@ UPDATE pm_file_revision SET is_whole = TRUE
 -- A suspect that is given back, or died as one, is still one. A file that waits is kept in its spool.
 UPDATE pm_file_claim
    SET losses = iif(:stays_suspect, losses, 0), is_alone = FALSE,
-       due_at = COALESCE(:due_at, (SELECT now FROM pm_clock)),
+       due_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (:delay_us / 1000000.0) || ' seconds'),
        attempts = :attempts, is_permanent = :is_permanent, restart = 0,
        left_as = COALESCE(:left_as, (SELECT s.state FROM file_processing_state s WHERE s.id = :id)),
        spool = iif(:keeps_spool, spool, NULL), ended = :ended, owner = NULL, until = NULL
