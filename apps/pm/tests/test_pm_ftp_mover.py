@@ -16,6 +16,7 @@ from headrace.testing.rig.ftp import FtpFolder, FtpServer
 from headrace.testing.rig.proxy import Proxy
 from headrace.testing.twins import turns_red
 from headrace_pm.ftp import archive
+from headrace_pm.ftp.errors import FolderMissing
 from headrace_pm.ftp.mover import Move, MoveOutcome, Mover, MoveResult
 from headrace_pm.ftp.pool import ServerLane
 from headrace_pm.ftp.sessions.file_session import FileSession
@@ -64,6 +65,24 @@ async def test_a_file_that_came_again_does_not_replace_the_first(site: FtpFolder
             again = await put(there, b"two", SECOND + revision, revision)
             assert (await mover.move(again)).path == there.at(f"{DONE}/a.dat.rev{revision}")
         assert archived(there) == {"a.dat": b"one", "a.dat.rev2": b"two", "a.dat.rev3": b"two"}
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_folder_that_is_missing_makes_no_file_vanish(site: FtpFolder, is_known: bool) -> None:
+    """It is renamed for a while, or the server's disk is not there: everything in it would end as an error."""
+    async with world(site) as there:
+        mover = Mover(there.pool)
+        if is_known:
+            await mover.move(await put(there, b"zero", SECOND))
+        wanted = await put(there, b"one", FIRST)
+        away = there.disk.rename(there.disk.with_name("away"))
+        with pytest.raises(FolderMissing):
+            await mover.move(wanted)
+        assert not there.disk.exists(), "it is not made anew"
+        away.rename(there.disk)
+        assert (await mover.move(wanted)).outcome is MoveOutcome.MOVED
+        with pytest.raises(FileNotFoundError):
+            (there.disk / "a.dat").stat()
 
 
 async def test_a_file_that_changed_since_it_was_read_stays(site: FtpFolder) -> None:

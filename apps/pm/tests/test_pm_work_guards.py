@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pm_ftp_world import world
 from pm_kafka_world import FILE, file_batches
 from waiting import eventually
 
+from headrace import Dead
 from headrace.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unreachable
 from headrace.services import Backoff, CircuitBreaker
 from headrace.tables import OpenTables
+from headrace.testing.rig.ftp import FtpServer
 from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.sinks.counter_sink import Batches
 from headrace_pm.spool.spool import Spool
+from headrace_pm.tables.file_claims import HeldFile
 from headrace_pm.work.file_fetcher import SPOOL, FileFetcher
 from headrace_pm.work.file_outcomes import FileWaits, end_of
 from headrace_pm.work.handler import FileHandler
@@ -258,3 +262,37 @@ async def test_a_disk_that_is_full_when_a_file_is_unpacked_lets_it_wait(tmp_path
             await handler._unpacked(spooled)
         assert outages.away == (SPOOL,)
         assert (await handler._unpacked(spooled)).stat().st_size > len(content), "there is room again"
+
+
+async def test_a_file_whose_folder_is_missing_waits(ftp_site: FtpServer, tmp_path: Path) -> None:
+    """Else all files of a folder that is renamed for a while would have vanished for good."""
+    async with world(ftp_site) as there:
+        there.put("a.dat", b"noise")
+        address = (1, "5GA", "127.0.0.1", ftp_site.port, "rig", "env:PM_TEST_PASSWORD")
+        tables = RowsByName(servers_read=[address], paths_read=[(1, there.folder.path)])
+        server = await ServerDirectory(opened(tables)).server_of("5GA", f"127.0.0.1_{ftp_site.port}_rig")
+        assert server is not None
+        with Spool(tmp_path, 10**9) as spool:
+            fetcher = FileFetcher(ServerDirectory(opened(tables)), there.pools, spool, OutageClock())
+            key = {"system_type": "5GA", "ftp_server_key": server.key, "ftp_path": there.folder.path}
+            file = HeldFile(
+                file_id=1,
+                epoch=1,
+                **key,
+                file_name="gone.dat",
+                file_size=5,
+                mysql_processed=False,
+                clickhouse_processed=False,
+                revision=1,
+                version=1,
+                spool=None,
+                archived_as=None,
+                was_read=False,
+                batch_size=None,
+                stamp=Stamp(5),
+            )
+            with pytest.raises(Dead, match="vanished"):
+                await fetcher.fetch(file)
+            there.disk.rename(there.disk.with_name("away"))
+            with pytest.raises(FileWaits, match="Others"):
+                await fetcher.fetch(file)

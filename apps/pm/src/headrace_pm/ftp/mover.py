@@ -7,7 +7,7 @@ rename, and so its stamp tells it from another of the same name.
     at the target                         it is moved (by an earlier try, or somebody else)
     at the source, as it was when read    rename it; if the name is taken, as NAME.rev2, NAME.rev3, …
     at the source, but another            not moved: it came again, and is processed again
-    nowhere                               vanished
+    nowhere, and the folder is there      vanished
 
 Between the look and the rename the file may be replaced. Then the archive has what was never read: that is seen by a
 look behind the rename, and it is put back.
@@ -104,6 +104,9 @@ class Mover:
             return await self._renamed(session, between, target, wanted)
         # Somebody may have moved it between our two looks.
         _, archived = await self._look(session, wanted)
+        if not archived:
+            # If the whole folder is missing that says nothing of a file.
+            await session.listing(wanted.folder)
         return MoveResult(MoveOutcome.MOVED, archived) if archived else MoveResult(MoveOutcome.VANISHED, source)
 
     async def _from_source(self, session: FileSession, wanted: Move, source: bytes, target: bytes) -> MoveResult:
@@ -143,6 +146,8 @@ class Mover:
 
     async def _make_folders(self, session: FileSession, folder: bytes) -> None:
         if folder not in self._made:
+            # Else a folder that is missing would be made, and everything that was in it would be taken for vanished.
+            await session.listing(folder)
             await session.make_folder(archive_of(folder))
             self._made.add(folder)
 

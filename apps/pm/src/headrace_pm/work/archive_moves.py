@@ -10,6 +10,7 @@ import structlog
 
 from headrace.errors import HeadraceError
 from headrace_pm.ftp.connections import ServerPools
+from headrace_pm.ftp.errors import FolderMissing
 from headrace_pm.ftp.mover import Move, MoveOutcome, Mover, MoveResult
 from headrace_pm.ftp.names import bytes_of_name, bytes_of_path, text_of_name
 from headrace_pm.ftp.pool import ServerPool
@@ -86,7 +87,7 @@ class ArchiveMoves:
             for file, error in failed.items():
                 log.warning("move.failed", file=file.file_name, server=key, error=str(error))
                 self._events.moved(FAILED)
-                if error.heals:
+                if _is_of_server(error):
                     # The server is away: the others would meet the same.
                     left = [each for each in files[first:] if each not in found]
                     await self._moves.failed(left, str(error), self._outages.failed(key))
@@ -106,7 +107,7 @@ class ArchiveMoves:
                 self._events.moved(found[file].outcome)
             except HeadraceError as error:
                 failed[file] = error
-                if error.heals:
+                if _is_of_server(error):
                     break
         return found, failed
 
@@ -125,6 +126,11 @@ class ArchiveMoves:
             await self._seen.remove(folder, some)
         await self._moves.changed(by_outcome[MoveOutcome.CHANGED])
         await self._moves.vanished(by_outcome[MoveOutcome.VANISHED])
+
+
+def _is_of_server(error: HeadraceError) -> bool:
+    """Whether all files of a server would meet it; a folder that is missing keeps those of others from nothing."""
+    return error.heals and not isinstance(error, FolderMissing)
 
 
 async def _moved_surely(mover: Mover, wanted: Move) -> MoveResult:

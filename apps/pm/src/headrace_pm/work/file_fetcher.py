@@ -81,6 +81,9 @@ class FileFetcher:
             for other in others:
                 if other != path and await _is_there(pool, other, listed):
                     return await downloader.fetch(key, other, listed)
+            # If the whole folder is missing that says nothing of a file: it waits.
+            async with pool.session(ServerLane.TRANSFER) as session:
+                await session.listing(folder)
             raise
 
     def _meaning(self, server: FileServer, error: HeadraceError) -> Exception:
