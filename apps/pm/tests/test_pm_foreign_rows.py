@@ -61,12 +61,13 @@ async def worked_on(world: PipelineWorld, after_url: str) -> None:
     locked = f"127.0.0.1_{pipeline_servers.ftp.port}_other"
     world.query(ADD.format(locked, HIDDEN, "locked.dat"))
     world.query(ADD.format("gone_21_nobody", HIDDEN, "homeless.dat"))
-    for path in world.made.iterdir():
-        if path.name in (*usual, stranger):
-            shutil.copyfile(path, world.folder / path.name)
-    after = {"PM_KAFKA_TOPIC_AFTER_MYSQL": urlsplit(after_url).path.lstrip("/")}
+    # Two at a time, and nothing before both are there: else the first may have taken all.
+    after = {"PM_KAFKA_TOPIC_AFTER_MYSQL": urlsplit(after_url).path.lstrip("/"), "PM_FILES_PARALLEL": "2"}
     second = {**after, "PM_SPOOL_DIR": str(tmp_path / "spool2")}
     async with world.service("all", **after) as one, world.service("all", "log2", **second) as other:
+        for path in world.made.iterdir():
+            if path.name in (*usual, stranger):
+                shutil.copyfile(path, world.folder / path.name)
         await eventually(lambda: world.are_ended(len(names), 2), world.shown)
         assert state_of(world, "nowhere.dat", HIDDEN)[0] == "ERROR"
         assert state_of(world, "nowhere.dat", HIDDEN)[2].startswith("vanished: ")
