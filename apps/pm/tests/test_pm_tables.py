@@ -83,6 +83,23 @@ async def test_a_table_that_others_made_is_adopted_and_its_weakness_named(
         await without_a_column(tables, mariadb_server, database)
 
 
+async def test_times_and_states_of_others_that_keep_files_waiting_are_named(
+    mariadb_server: MariaServer, mariadb_database: str
+) -> None:
+    database = mariadb_database.rpartition("/")[2]
+    async with open_tables(mariadb_database, PM_TABLES) as tables:
+        row = "('5GA', 'h_21_u', '/x/', 'a.dat', 'MYSQL_DONE')"
+        columns = "system_type, ftp_server_key, ftp_path, file_name, state"
+        mariadb_server.query(f"INSERT INTO file_processing_state ({columns}) VALUES {row}", database)
+        mariadb_server.query("SET GLOBAL time_zone = '+07:00'")
+        try:
+            zone, state = await examined(tables)
+        finally:
+            mariadb_server.query("SET GLOBAL time_zone = '+00:00'")
+    assert "+420 minutes off UTC" in zone
+    assert state.endswith("states that nobody works on: MYSQL_DONE")
+
+
 async def test_the_account_is_kept_in_a_table_that_others_made(
     mariadb_server: MariaServer, mariadb_database: str
 ) -> None:

@@ -52,6 +52,8 @@ CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';
 GRANT ALL ON *.* TO {USER}@'127.0.0.1' WITH GRANT OPTION;
 """
 CONNECT_S_MAX = 5
+# What a test sees must not depend on where its machine stands.
+ZONE = {"default-time-zone": "+00:00"}
 
 
 class MariaServer(Server):
@@ -62,7 +64,7 @@ class MariaServer(Server):
     user = "nobody"
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__({**DURABLE, **(settings or {})})
+        super().__init__({**DURABLE, **ZONE, **(settings or {})})
         self._numbers = itertools.count(1)
 
     @property

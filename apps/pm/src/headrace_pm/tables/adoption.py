@@ -15,7 +15,24 @@ _COLUMNS = """
 
 
 async def examined(tables: OpenTables) -> list[str]:
-    """What is weaker than in a table of ours, for `doctor` to show; nothing if it is one."""
+    """What is weaker than in a table of ours, and what other programs do to it, for `doctor` to show; nothing if it is
+    one of ours and all is well."""
+    return [*await _made(tables), *await _written(tables)]
+
+
+async def _written(tables: OpenTables) -> list[str]:
+    found = []
+    minutes = next(iter(await tables.rows("foreign_minutes")))[0]
+    if minutes:
+        late = "files that they leave stuck are found so much later or earlier"
+        found.append(f"programs that set no time zone write times that are {minutes:+,} minutes off UTC: {late}")
+    states = [state for (state,) in await tables.rows("foreign_states")]
+    if states:
+        found.append(f"file_processing_state has rows in states that nobody works on: {', '.join(sorted(states)[:5])}")
+    return found
+
+
+async def _made(tables: OpenTables) -> list[str]:
     columns = {name.lower(): collation for name, _, collation in await tables.rows("adopted_columns")}
     keys = {name.lower(): (kind, bool(not_unique)) for name, kind, not_unique in await tables.rows("adopted_key")}
     found = [f"file_processing_state has no column {name}" for name in _COLUMNS.split() if name not in columns]

@@ -4,3 +4,11 @@ SELECT name, type, 'utf8mb4_nopad_bin' FROM pragma_table_info('file_processing_s
 
 -- name: adopted_key
 SELECT name, 'BTREE', NOT "unique" FROM pragma_index_list('file_processing_state')
+
+-- name: foreign_minutes
+-- There are no sessions with a zone of their own.
+SELECT 0
+
+-- name: foreign_states
+SELECT DISTINCT state FROM file_processing_state
+ WHERE state NOT IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE', 'COMPLETED', 'MOVED', 'ERROR')
