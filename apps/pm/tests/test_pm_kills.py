@@ -33,6 +33,8 @@ STEPS = (
     "moves_take",
     "moves_judge",
 )
+# Of all files of a life in one transaction; there is no second one.
+TOGETHER = ("files_insert", "moves_take", "moves_judge")
 AWAY = ("kafka away", "table locked")
 TROUBLES = ("none", "redis empty", *AWAY)
 FILES_EACH = 2
@@ -52,7 +54,7 @@ class Case:
 def cases() -> list[Case]:
     if TIMES > 1:
         every = product(("before", "after"), STEPS, TROUBLES)
-        return [Case(*each, times) for times, each in zip(cycle((1, 2)), every, strict=False)]
+        return [Case(*each, 1 if each[1] in TOGETHER else 1 + number % 2) for number, each in enumerate(every)]
     whens, troubles = cycle(("after", "before", "before")), cycle(("none", "kafka away", "none", "redis empty"))
     chosen = [Case(*each, 1) for each in zip(whens, STEPS, troubles, strict=False)]
     return [*islice(chosen, 0, None, 2), Case("before", "file_kafka_done", "table locked", 1)]
