@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 
@@ -10,12 +9,9 @@ import pytest
 from pm_file_world import FileWorld
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
-from waiting import eventually
 
 from headrace.core.claims import Loss
-from headrace.errors import Unreachable
 from headrace.sources import HeldItem, ItemSettlement, ItemState
-from headrace.tables import OpenTables
 from headrace_pm.ftp.names import NameFault
 from headrace_pm.ftp.scanner import Scanned
 from headrace_pm.ftp.servers import ServerFolder
@@ -122,31 +118,6 @@ async def test_events_of_a_process_are_added_up(file_world: FileWorld) -> None:
     assert value(registry, "rows_total", sink="kafka") == 1_000.0
     assert value(registry, "moves_total", outcome="moved") == 1.0
     assert value(registry, "recovered_files_total", kind="errors") == 2.0
-
-
-class AwayTables(OpenTables):
-    """A database that does not answer at first."""
-
-    def __init__(self, opened: OpenTables) -> None:
-        self._opened, self.left = opened, 3
-
-    async def rows(self, name: str, /, **values: object) -> list[tuple[object, ...]]:
-        if self.left:
-            self.left -= 1
-            raise Unreachable("the database does not answer")
-        return await self._opened.rows(name, **values)
-
-
-async def test_the_loop_outlives_a_database_that_is_away(file_world: FileWorld) -> None:
-    registry, stop = CollectorRegistry(), asyncio.Event()
-    file_world.add()
-    tables = AwayTables(file_world.tables)
-    with capture_logs() as lines:
-        running = asyncio.ensure_future(PipelineMetrics(registry, tables, every_s=0.01).run(stop))
-        await eventually(lambda: value(registry, "files_by_state", state="PENDING") == 1.0, "the table is read")
-        stop.set()
-        await running
-    assert [line["event"] for line in lines][:3] == ["metrics.not_read"] * 3
 
 
 @pytest.mark.parametrize(

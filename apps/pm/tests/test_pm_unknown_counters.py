@@ -91,11 +91,9 @@ async def test_a_counter_that_is_wanted_by_now_is_not_listed(operator_url: str) 
     async with operator_tables(operator_url) as tables:
         mine = recorder(tables)
         mine.note(1, "a.dat", {7: 3, 8: 1, 9: 1})
-        stop = asyncio.Event()
-        running = asyncio.create_task(mine.run(stop, 600.0))
+        await mine.flush()
         mine.note(2, "b.dat", {7: 1})
-        stop.set()
-        await running
+        await mine.flush()
         # At another level it is still unknown.
         wanted = "INSERT INTO counter_cat VALUES (8, 3, 'G'), (9, 4, 'G')"
         query(operator_url, "INSERT INTO extra_field_column VALUES ('rat_type', 3)", wanted)

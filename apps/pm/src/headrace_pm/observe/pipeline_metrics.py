@@ -1,15 +1,14 @@
 """The metrics of a process of the pipeline: what it counts itself, and what the table says, read again and again.
 
     metrics = PipelineMetrics(registry, tables)
-    await metrics.run(stop)
+    await metrics.read()          # every EVERY_S
 
-Nothing here may stop the work: events are plain calls, and while the database is away the loop waits and tries again;
-`pm_pipeline_read_timestamp_seconds` says how old the answers are.
+Nothing here may stop the work: events are plain calls. While the database is away a reading fails, and the next one is
+made all the same; `pm_pipeline_read_timestamp_seconds` says how old the answers are.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from headrace.errors import HeadraceError
-from headrace.services import rest
 from headrace.sources import HeldItem, ItemSettlement, ItemState
 from headrace.tables import OpenTables
 from headrace_pm.ftp.names import NameFault
@@ -55,27 +53,17 @@ class PipelineMetrics:
         self,
         registry: CollectorRegistry,
         tables: OpenTables,
-        every_s: float = EVERY_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.series = PipelineSeries(registry)
         self._counts, self._files = FileCounts(tables), ObservedFiles(tables)
-        self._every_s, self._now = every_s, now
+        self._now = now
         self._alerts = PipelineAlerts()
         self._ended: deque[int] = deque(maxlen=ENDED_MAX)
         self._scans: dict[ServerFolder, Scanned] = {}
         self._unknown: tuple[Callable[[], int], int] = (lambda: 0, 0)
         self._seen: SeenInClickHouse | None = None
         self._loops: Mapping[str, ObservedLoop] = {}
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Read the table until `stop` is set."""
-        while not stop.is_set():
-            try:
-                await self.read()
-            except HeadraceError as error:
-                log.warning("metrics.not_read", error=str(error))
-            await rest(stop, self._every_s)
 
     async def read(self) -> None:
         """Read everything once."""

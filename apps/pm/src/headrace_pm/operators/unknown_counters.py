@@ -8,7 +8,6 @@ and not written when it was killed is missing in the sums; nothing else depends 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,8 +15,7 @@ from datetime import UTC, datetime
 import numpy as np
 import structlog
 
-from headrace.errors import CallerError, HeadraceError
-from headrace.services import rest
+from headrace.errors import CallerError
 from headrace.tables import OpenTables
 from headrace_pm.counters.dictionary import NetworkDictionary
 from headrace_pm.wire.counter_file import CounterFile
@@ -94,17 +92,6 @@ class UnknownCounters:
             return
         self._noted[version] = NotedFile(version, file_name, counters, self.clock())
         self._size += len(counters)
-
-    async def run(self, stop: asyncio.Event, every_s: float = FLUSH_S) -> None:
-        """Write what is noted, until told to stop, and then once more. An outage is waited out."""
-        while True:
-            try:
-                await self.flush()
-            except HeadraceError as error:
-                log.warning("unknown_counters.not_written", reason=str(error))
-            if stop.is_set():
-                return
-            await rest(stop, every_s)
 
     async def flush(self) -> None:
         """Write what is noted now."""
