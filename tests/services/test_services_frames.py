@@ -94,6 +94,15 @@ async def test_doctor_tells_what_the_application_knows_besides() -> None:
     assert (await replace(SHOP, checks=is_wrong).examine({}))[1] == bad("checks", "the till has no drawer", "get one")
 
 
+def test_doctor_names_variables_that_are_misspelt(own_environment: None, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ |= {"SHOP_HTTP_PROT": "1", "SHOP_PASSWORD": "x", "TILL_HTTP_PORT": "2"}
+    told = json.dumps(run("doctor", capsys))
+    assert "SHOP_HTTP_PROT" in told
+    assert "is SHOP_HTTP_PORT meant?" in told
+    assert "SHOP_PASSWORD" not in told
+    assert "TILL_HTTP_PORT" not in told
+
+
 def test_up_says_how_other_commands_find_the_same_data() -> None:
     variables = {"SHOP_HOME": "/a b", "SHOP_KEY": "it's=1"}
     said, unset, *exports = export_lines(variables, unset=("SHOP_STORE",))

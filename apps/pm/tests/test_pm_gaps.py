@@ -87,3 +87,11 @@ async def days_begin_at_midnight_of_the_zone(tables: OpenTables) -> None:
         (moment_of("2026-01-01T00:00+07:00", "--from"), 4.0 + 2.0 + 10.0),
         (moment_of("2026-01-02T00:00+07:00", "--from"), 20.0),
     ]
+
+
+def test_what_is_still_to_come_is_not_missing() -> None:
+    first, now, end = (moment_of(f"2026-01-31T{time}", "--to") for time in ("06:00", "07:10", "12:00"))
+    span = PeriodSpan.around(first, end, 900)
+    assert (len(span), len(span.over_at(now))) == (24, 4)
+    assert span.over_at(end) == span
+    assert span.over_at(first) == span, "nothing of it is over, so it is asked for on purpose"

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -18,13 +19,15 @@ from headrace.cli.app import answered, global_first
 from headrace.cli.doctor import answer_checks
 from headrace.cli.groups import command_group
 from headrace.cli.session import Session, of
-from headrace.core.checks import Check
+from headrace.core.checks import Check, warning
 from headrace.services.frame import Frame, Talk
 from headrace.services.http_settings import PORT_MAX
 from headrace.services.log_lines import log_to_stderr
 from headrace.services.settings import Declared, declared, help_of
 
 Register = Callable[[typer.Typer], None]
+# A letter too many or too few, or two that changed places; names of passwords and the like are further away.
+ALIKE = 0.9
 
 
 def frame_commands(tree: typer.Typer, frame: Frame[Any]) -> None:
@@ -93,7 +96,17 @@ def _serving(frame: Frame[Any], name: str) -> Callable[..., None]:
 
 async def _examined(frames: Sequence[Frame[Any]]) -> list[Check]:
     found = [await frame.examine(os.environ) for frame in frames]
-    return [check for checks in found for check in checks]
+    return [*_misspelt(frames), *(check for checks in found for check in checks)]
+
+
+def _misspelt(frames: Sequence[Frame[Any]]) -> Iterator[Check]:
+    """Variables that nobody reads and that look like one of the settings."""
+    known = {one.variable for frame in frames for one in declared(frame.settings, frame.prefix)}
+    prefixes = tuple(frame.prefix for frame in frames)
+    for name in sorted(os.environ):
+        if name.startswith(prefixes) and name not in known:
+            for near in get_close_matches(name, known, 1, ALIKE):
+                yield warning(name, "is read by nobody", f"is {near} meant?")
 
 
 def _settings(session: Session, frames: Sequence[Frame[Any]]) -> None:

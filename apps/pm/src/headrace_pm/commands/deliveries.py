@@ -74,11 +74,11 @@ def _span(since: str | None, until: str | None, period: str) -> PeriodSpan:
 
     from headrace_pm.operators.periods import PeriodSpan, between, floored, period_of
 
-    length = period_of(period)
+    length, now = period_of(period), datetime.now(UTC)
     # A file comes after its period, and takes its time.
-    last = floored(datetime.now(UTC), length) - timedelta(seconds=length)
+    last = floored(now, length) - timedelta(seconds=length)
     first, end = between(since, until, last, timedelta(days=1))
-    return PeriodSpan.around(first, end, length)
+    return PeriodSpan.around(first, end, length).over_at(now)
 
 
 def _gap_document(each: ElementDelivery) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from headrace.errors import CallerError
@@ -27,6 +27,11 @@ class PeriodSpan:
         if first >= end:
             raise CallerError(f"{first:%Y-%m-%d %H:%M} is not before {end:%Y-%m-%d %H:%M}", "--from is before --to")
         return cls(floored(first, period_s), _ceiled(end, period_s), period_s)
+
+    def over_at(self, now: datetime) -> PeriodSpan:
+        """Those that are over: nobody delivers what is still to come. All, if none is over: then somebody means it."""
+        over = floored(now, self.period_s)
+        return replace(self, end=over) if self.first < over < self.end else self
 
     def __len__(self) -> int:
         return int((self.end - self.first).total_seconds()) // self.period_s
