@@ -53,6 +53,8 @@ async def test_everything_that_arrives_is_in_both_sinks_row_for_row(
     unknown = {each["file"]: each["error"] for each in uploads if each["outcome"] == "unknown_ne"}
     assert {name: told[name] for name in unknown} == unknown
     assert all(told.values())
+    ended = [line for line in service.log.read_text("utf-8").splitlines() if "file.ended" in line]
+    assert [name for name in told if not any(name in line for line in ended)] == [], "the log names each of them"
     rows = world.query(f"SELECT {TIMES.replace(' ', ', ')}, file_moved_time FROM file_processing_state")
     assert [row for row in rows if row[-1] and None in row] == [], "every time of a file that was moved is filled"
     assert world.query("SELECT COUNT(*) FROM file_processing_state WHERE retry_count > 0 AND state <> 'ERROR'") == [

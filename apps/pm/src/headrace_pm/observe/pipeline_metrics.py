@@ -104,7 +104,7 @@ class PipelineMetrics:
             self.series.refused.labels(str(fault)).set(refused[fault])
 
     def scan_failed(self, folder: ServerFolder) -> None:
-        self.series.scan_failures.inc()
+        self.series.scan_failures.labels(folder.server_key, folder.path).inc()
 
     def downloaded(self, byte_count: int, seconds: float) -> None:
         self.series.bytes.inc(byte_count)

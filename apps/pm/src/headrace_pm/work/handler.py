@@ -61,6 +61,7 @@ class FileHandler:
             await self._note(file, waits.reason, context)
             return Snooze(waits.pause_s)
         except Dead as end:
+            context.log.error("file.ended", file=file.file_name, path=file.ftp_path, reason=end.reason)
             self._drop(key)
             return end
         finally:
