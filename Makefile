@@ -26,6 +26,7 @@ torture:
 	HEADRACE_TORTURE=100 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_hostile.py apps/pm/tests/test_pm_compare_bench.py
 	HEADRACE_TORTURE=30 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_ftp_kills.py
 	HEADRACE_TORTURE=2 $(PYTHON) -m pytest -q apps/pm/tests/test_pm_kills.py
+	$(PYTHON) bench/pm.py memory --json
 	$(PYTHON) -m pytest -q tests/postgres/postgres15_whole.py
 	.venv/bin/headrace scheduler chaos --size full --report build/chaos
 	cp build/chaos/scheduler-chaos.md docs/

@@ -37,9 +37,11 @@ class KnownNames:
 
     def __init__(self, names: Sequence[str], known: int) -> None:
         self.names = [*names[::2], *(f"gone_{number:07}.dat" for number in range(known - len(names) // 2))]
+        self._listed = frozenset(names[::2])
 
     async def unknown(self, folder: ServerFolder, names: Sequence[str]) -> set[str]:
-        raise AssertionError("Redis knows the folder, and the table is left alone")
+        """Asked at the first look at a folder, and then every five minutes: the best of several looks is without it."""
+        return set(names) - self._listed
 
     async def unmoved(self, folder: ServerFolder) -> AsyncIterator[Sequence[str]]:
         for first in range(0, len(self.names), 10_000):

@@ -42,11 +42,11 @@ def test_whole_flows_are_measured_beside_the_designs_before_them(tmp_path: Path)
         "--look",
         "0.5",
     )
-    line = [sys.executable, str(BENCH), "flow", "memory", "latency", "--part", "0.002", "--json", *sizes]
+    line = [sys.executable, str(BENCH), "flow", "latency", "--part", "0.002", "--json", *sizes]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = [json.loads(text) for text in done.stdout.splitlines()]
-    *flows, large, many, latency = found
+    *flows, latency = found
     assert [(result["who"], result["files"]) for result in flows] == [
         ("old", 3),
         ("text", 3),
@@ -58,9 +58,6 @@ def test_whole_flows_are_measured_beside_the_designs_before_them(tmp_path: Path)
     assert flows[0]["logins_per_file"] >= 2
     assert all(result["rows"] > 600 and result["rows_per_cpu_s"] > 0 for result in flows)
     assert {"times_old", "times_text", "times_raw"} < set(flows[-1])
-    assert (large["what"], large["files"], many["what"], many["files"]) == ("large", 10, "many", 20)
-    assert large["peak_mb"] >= large["anonymous_mb_max"] >= large["anonymous_mb_before"] > 0
-    assert many["anonymous_mb_late"] > 0
     assert (latency["files"], latency["backlog_max"] > 0) == (10, True)
     assert 0 < latency["p50_s"] <= latency["p95_s"] <= latency["max_s"]
 
