@@ -115,10 +115,32 @@ def test_a_failure_of_one_is_that_of_the_whole(folder: Path) -> None:
     assert done.stdout.count("1 failed") == 1
 
 
-def test_a_file_that_cannot_be_imported_ends_all(folder: Path) -> None:
-    (folder / "test_c.py").write_text("import no_such_module")
-    assert side_by_side(folder).returncode == pytest.ExitCode.INTERRUPTED
-    assert not list(folder.glob("*.one"))
+@pytest.mark.parametrize("file", ["test_c.py", "below/conftest.py"])
+def test_a_file_that_cannot_be_imported_is_a_failure_and_the_others_run(folder: Path, file: str) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "test_below.py").write_text("def test_below(): pass")
+    (folder / file).write_text("import no_such_module")
+    done = side_by_side(folder)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "ModuleNotFoundError: No module named 'no_such_module'" in done.stdout
+    assert all((folder / f"{name}.one").exists() for name in "abdef")
+
+
+def test_a_warning_while_a_file_is_imported_is_an_error_where_warnings_are(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (folder / "test_c.py").write_text("import warnings\nwarnings.warn('old')\ndef test_old(): pass")
+    done = side_by_side(folder)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "UserWarning: old" in done.stdout
+
+
+def test_a_file_is_imported_by_the_run_that_has_taken_it(folder: Path) -> None:
+    for name in "abcdef":
+        with (folder / f"test_{name}.py").open("a") as file:
+            file.write(f"with open('imported', 'a') as file: file.write('{name}')")
+    done = side_by_side(folder)
+    assert done.returncode == 0, done.stdout
+    assert sorted((folder / "imported").read_text()) == list("abcdef")
 
 
 @pytest.mark.parametrize("end", ["import os; os._exit(0)", "import pytest; pytest.exit('enough', returncode=0)"])
