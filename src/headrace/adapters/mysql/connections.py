@@ -62,7 +62,8 @@ _UNKNOWN_DATABASE = {1044, 1049}
 
 def connect(options: MysqlOptions, flags: int = CLIENT.FOUND_ROWS) -> MysqlConnection:
     """A connection in autocommit with the session that statements expect. By FOUND_ROWS an UPDATE to equal values has
-    found its row; without, it counts as none."""
+    found its row; without, it counts as none. Statements of a unit go together, and the server stops at the first that
+    fails: MULTI_STATEMENTS."""
     connection = MysqlConnection(
         wants_bulk=options.bulk,
         host=options.host,
@@ -71,7 +72,7 @@ def connect(options: MysqlOptions, flags: int = CLIENT.FOUND_ROWS) -> MysqlConne
         password=options.password.encode(),
         database=options.database,
         charset="utf8mb4",
-        client_flag=flags,
+        client_flag=flags | CLIENT.MULTI_STATEMENTS,
         autocommit=True,
         local_infile=False,
         conv=_conversions(),

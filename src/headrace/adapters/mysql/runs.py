@@ -16,7 +16,7 @@ from headrace.adapters.mysql.values import literal, python_rows
 from headrace.adapters.mysql.wire import BULK_HEAD_BYTES, MysqlConnection
 from headrace.core.errors import CallerError, TooLarge
 from headrace.core.table_columns import Coded, Columns, column_of, plain
-from headrace.core.table_statements import Row, Step, TableStatement
+from headrace.core.table_statements import Row, Step, TableStatement, insist_on
 from headrace.core.units import StepDone
 
 # More at once saves no round trip that counts, and is held twice in memory.
@@ -42,14 +42,62 @@ def run(connection: MysqlConnection, step: Step) -> StepDone:
 
 def one(connection: MysqlConnection, statement: TableStatement, values: Mapping[str, object]) -> tuple[int, list[Row]]:
     """Run a statement once; how many rows it changed or returned, and the rows."""
-    parts = spelled(statement.text)
-    text = _filled(statement.name, parts.pieces, [values[name] for name in parts.names])
+    connection.committing = False
+    text = _written(statement, values)
     _check_size(connection, len(text))
-    with connection.cursor() as cursor:
-        # The driver's own way to put values in is not taken: it would read percent signs in ours.
-        count = cursor.execute(text)
-        rows = python_rows(cursor.description, cursor.fetchall()) if cursor.description else []
-    return int(count), rows
+    (answer,) = connection.together((text,))
+    return answered(answer)
+
+
+def answered(answer: Any) -> tuple[int, list[Row]]:
+    """How many rows a statement changed or returned, and the rows."""
+    rows = python_rows(answer.description, answer.rows) if answer.description else []
+    return int(answer.affected_rows), rows
+
+
+class Sentence:
+    """Statements that wait to be sent together, and the steps that they are of; some are of none. `answered` are those
+    that the server has run so far."""
+
+    def __init__(self, connection: MysqlConnection) -> None:
+        self._connection = connection
+        self._texts: list[bytes] = []
+        self._size = 0
+        self.steps: list[Step | None] = []
+        self.answered = 0
+
+    def takes(self, step: Step) -> bool:
+        """Whether it is one run of one statement; else it has a way of its own, with many rows at a time."""
+        return len(step.values) == 1 and not isinstance(step.values, Columns)
+
+    def add(self, text: bytes, step: Step | None = None) -> None:
+        self._texts.append(text)
+        self._size += len(text) + 3
+        self.steps.append(step)
+
+    def add_step(self, step: Step) -> list[StepDone]:
+        """With the step at its end; what was before it is sent now if it would be too long."""
+        text = _written(step.statement, step.values[0])
+        _check_size(self._connection, len(text))
+        limit = min(self._connection.max_allowed_packet - 1, MESSAGE_BYTES_MAX)
+        done = self.send() if self._size + len(text) > limit else []
+        self.add(text, step)
+        return done
+
+    def send(self) -> list[StepDone]:
+        """Send what there is; what each step did, of which the first that did not what its author expected ends it."""
+        texts, steps, done = self._texts, self.steps, list[StepDone]()
+        self._texts, self.steps, self._size = [], [], 0
+        if not texts:
+            return done
+        for step, answer in zip(steps, self._connection.together(texts), strict=True):
+            self.answered += 1
+            if step is not None:
+                count, rows = answered(answer)
+                done.append(StepDone(tuple(rows), count))
+        for each, ended in zip((step for step in steps if step is not None), done, strict=True):
+            insist_on(each, ended.count)
+        return done
 
 
 def _in_bulk(connection: MysqlConnection, parts: Spelled, values: Sequence[Mapping[str, object]]) -> int:
@@ -94,10 +142,13 @@ def _literals(step: Step, name: str) -> Sequence[str]:
         return list(map(by_code.__getitem__, codes))
 
 
-def _filled(name: str, pieces: Sequence[str], values: Sequence[object]) -> bytes:
-    with _callers_fault(name):
-        written = [piece for pair in zip(pieces, map(literal, values), strict=False) for piece in pair]
-        return "".join((*written, pieces[-1])).encode()
+def _written(statement: TableStatement, values: Mapping[str, object]) -> bytes:
+    """With its values in it. The driver's own way to put them in is not taken: it would read percent signs in ours."""
+    parts = spelled(statement.text)
+    with _callers_fault(statement.name):
+        literals = [literal(values[name]) for name in parts.names]
+        written = [piece for pair in zip(parts.pieces, literals, strict=False) for piece in pair]
+        return "".join((*written, parts.pieces[-1])).encode()
 
 
 @contextmanager

@@ -56,7 +56,8 @@ class Spelled:
 @lru_cache(STATEMENTS_KEPT)
 def spelled(text: str) -> Spelled:
     """Take a statement apart."""
-    written = pyformat(text).text
+    # Without what ends it, so that others can be sent behind it.
+    written = pyformat("\n;\n".join(commands_of(text))).text
     pieces, names, at, piece = list[str](), list[str](), 0, ""
     for place in _PLACE.finditer(written):
         piece += written[at : place.start()]
@@ -79,6 +80,8 @@ def check_statement(text: str) -> None:
         raise Refused(f"{verb.upper() or 'nothing'} has no place in a transaction that is not yours")
     if found := _OURS.search(_bare(text)):
         raise Refused(f"{found[0]} belongs to headrace")
+    if len(commands_of(text)) > 1:
+        raise Refused("it is more than one statement")
 
 
 def belongs_to_us(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pymysql
@@ -19,8 +19,9 @@ from headrace.adapters.connection_lanes import ConnectionLanes
 from headrace.adapters.mysql.driver import MysqlDriver
 from headrace.adapters.mysql.migrations import migrate_alone
 from headrace.adapters.mysql.options import MysqlOptions
-from headrace.adapters.mysql.runs import one, run
+from headrace.adapters.mysql.runs import Sentence, one, run
 from headrace.adapters.mysql.statements import check_statement, own_statements
+from headrace.adapters.mysql.values import literal
 from headrace.adapters.mysql.wire import MysqlConnection
 from headrace.core.claims import Refused
 from headrace.core.errors import CallerError, HeadraceError
@@ -107,28 +108,50 @@ class MysqlTables:
 
 
 def apply(connection: MysqlConnection, unit: Unit) -> UnitDone:
-    """All of it in one transaction. None for the steps of a unit that was applied before."""
-    with transaction(connection):
-        if not unit.repeatable and not _marked(connection, unit.unit_id):
-            return UnitDone(None, ())
-        return _applied(connection, unit)
+    """All of it in one transaction. None for the steps of a unit that was applied before.
 
-
-@contextlib.contextmanager
-def transaction(connection: MysqlConnection) -> Iterator[None]:
-    """Committed at its end, or rolled back. From the COMMIT on nobody knows until it is answered."""
+    What needs no decision in between is one packet: BEGIN, the mark, and every step that is run once. The COMMIT is in
+    it too if nothing has to be looked at before, and a repeat is right whatever became of it.
+    """
     connection.committing = False
-    connection.begin()
+    is_sure = unit.repeatable and all(step.expect is None for step in unit.steps)
+    sentence = Sentence(connection)
+    sentence.add(b"BEGIN")
+    if not unit.repeatable:
+        sentence.add(own_statements()["unit_insert"].encode() % literal(unit.unit_id).encode())
     try:
-        yield
-    except BaseException:
+        done = _run(connection, sentence, unit.steps)
+        if not is_sure:
+            done += sentence.send()
+        sentence.add(b"COMMIT")
+        connection.committing = True
+        done += sentence.send()
+    except BaseException as error:
         with contextlib.suppress(pymysql.MySQLError):
             if connection.open:
                 connection.rollback()
+        if not unit.repeatable and sentence.answered == 1 and _is_duplicate(error):
+            # One of a transaction that was not over yet was waited for.
+            return UnitDone(None, ())
         raise
-    connection.committing = True
-    connection.commit()
     connection.committing = False
+    return UnitDone(tuple(done), ())
+
+
+def _run(connection: MysqlConnection, sentence: Sentence, steps: Sequence[Step]) -> list[StepDone]:
+    """The steps in order; the last of them may wait in the sentence."""
+    done: list[StepDone] = []
+    for step in steps:
+        if sentence.takes(step):
+            done += sentence.add_step(step)
+        else:
+            done += sentence.send()
+            done.append(_step(connection, step))
+    return done
+
+
+def _is_duplicate(error: BaseException) -> bool:
+    return isinstance(error, pymysql.IntegrityError) and error.args[0] == ER.DUP_ENTRY
 
 
 def forget_marks(connection: MysqlConnection) -> None:
@@ -137,20 +160,11 @@ def forget_marks(connection: MysqlConnection) -> None:
         cursor.execute(own_statements()["units_forget"], (MARKS_KEPT_S, MARKS_PIECE))
 
 
-def _marked(connection: MysqlConnection, unit_id: str) -> bool:
-    """False if there is such a mark. One of a transaction that is not over yet is waited for."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(own_statements()["unit_insert"], (unit_id,))
-    except pymysql.IntegrityError as error:
-        if error.args[0] != ER.DUP_ENTRY:
-            raise
-        return False
-    return True
-
-
 def _applied(connection: MysqlConnection, unit: Unit) -> UnitDone:
-    return UnitDone(tuple(_step(connection, step) for step in unit.steps), ())
+    connection.committing = False
+    sentence = Sentence(connection)
+    done = _run(connection, sentence, unit.steps)
+    return UnitDone((*done, *sentence.send()), ())
 
 
 def _step(connection: MysqlConnection, step: Step) -> StepDone:

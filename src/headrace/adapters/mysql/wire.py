@@ -8,6 +8,7 @@ statement to the server: all of them are done, or none.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pymysql
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         """What the driver has inside, and its stubs do not tell."""
 
         _sock: socket.socket
+        _result: Any
 
         def _execute_command(self, command: int, sql: str | bytes) -> None: ...
         def _read_query_result(self) -> int: ...
@@ -89,6 +91,16 @@ class MysqlConnection(DriverConnection):
         head = struct.pack("<IH", self.prepared(text), SEND_TYPES)
         self._execute_command(COM_STMT_BULK_EXECUTE, b"".join((head, types, rows)))
         return int(self._read_query_result())
+
+    def together(self, texts: Sequence[bytes]) -> Iterator[Any]:
+        """Send statements as one packet, and give their answers one by one. If one fails, those behind it are not
+        run."""
+        # On a line of its own, the mark that parts two statements is no part of a comment.
+        self.query(b"\n;\n".join(texts))
+        yield self._result
+        while self._result.has_next:
+            self.next_result()
+            yield self._result
 
     def _read_packet(self, *kinds: Any) -> Any:
         packet = super()._read_packet(*kinds)
