@@ -27,6 +27,7 @@ from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.observe.pipeline_metrics import PipelineMetrics
 from headrace_pm.spool.spool import Spool
 from headrace_pm.tables import PM_TABLES
+from headrace_pm.work.memory import MemoryBreaker
 
 INFRA = Path(__file__).parents[1] / "infra"
 RULES = (INFRA / "prometheus" / "pm_rules.yml").read_text()
@@ -89,7 +90,9 @@ async def _work(server: MariaServer, url: str, world: PipelineWorld) -> None:
     async with open_tables(url, PM_TABLES) as tables:
         metrics, unknown = PipelineMetrics(world.registry, tables), [0]
         metrics.watch_spool(world.spool)
+        metrics.watch_memory(MemoryBreaker(1 << 40, lambda: 0))
         metrics.watch_kafka(lambda: unknown[0])
+        metrics.watch_rows({sink: lambda: 40 * unknown[0] for sink in ("mysql", "kafka")})
         metrics.watch_loops({"scan": GoodLoop(time.time())})
         await metrics.read()
         # From 0 on: a counter's first sample is no increase.
@@ -113,7 +116,7 @@ def _events(metrics: PipelineMetrics, done: int) -> None:
     metrics.downloaded(1_000, 0.1)
     metrics.parsed(100, 0.01)
     for sink in ("mysql", "kafka"):
-        metrics.written(sink, 80, 0.2)
+        metrics.written(sink, 0.2)
     metrics.settled(HeldItem(str(done), None, 1), ItemSettlement(ItemState.DONE, 0, time.time()))
     metrics.settled(HeldItem("1", None, 1), ItemSettlement(ItemState.DEAD, 1, time.time(), failure=Loss("bad", "file")))
     metrics.moved("moved")

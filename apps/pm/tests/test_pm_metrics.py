@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from pm_file_world import FileWorld
@@ -17,7 +18,10 @@ from headrace_pm.ftp.scanner import Scanned
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.observe.alerts import FileFigures, PipelineAlerts
 from headrace_pm.observe.pipeline_metrics import PipelineMetrics
+from headrace_pm.service import open_service
+from headrace_pm.settings import PmSettings
 from headrace_pm.tables.counts import FILE_STATES
+from headrace_pm.work.memory import MemoryBreaker
 
 PREFIX = "pm_pipeline_"
 
@@ -112,12 +116,38 @@ async def test_events_of_a_process_are_added_up(file_world: FileWorld) -> None:
     unknown = 5
     await metrics.read()
     assert value(registry, "kafka_unknown_deliveries_total") == 5.0
-    metrics.written("kafka", 1_000, 0.1)
+    acknowledged = 1_000
+    metrics.watch_rows({"kafka": lambda: acknowledged})
+    await metrics.read()
+    acknowledged = 1_500
+    await metrics.read()
+    metrics.written("kafka", 0.1)
     metrics.moved("moved")
     metrics.recovered("errors", 2)
-    assert value(registry, "rows_total", sink="kafka") == 1_000.0
+    assert value(registry, "rows_total", sink="kafka") == 1_500.0
+    assert value(registry, "write_seconds_count", sink="kafka") == 1.0
     assert value(registry, "moves_total", outcome="moved") == 1.0
     assert value(registry, "recovered_files_total", kind="errors") == 2.0
+
+
+async def test_a_breaker_that_is_open_is_shown(file_world: FileWorld) -> None:
+    """Else claims stop, files wait, and no graph says why."""
+    registry, used = CollectorRegistry(), [50]
+    breaker = MemoryBreaker(100, lambda: 1, lambda: used[0])
+    metrics = PipelineMetrics(registry, file_world.tables)
+    metrics.watch_memory(breaker)
+    assert (value(registry, "memory_bytes"), value(registry, "memory_full")) == (50.0, 0.0)
+    used[0] = 101
+    assert not breaker.accepting()
+    assert (value(registry, "memory_bytes"), value(registry, "memory_full")) == (101.0, 1.0)
+
+
+@pytest.mark.parametrize(("name", "accepting"), [("scan", 1.0), ("worker", 1.0)])
+async def test_a_process_without_a_spool_raises_no_alarm_for_it(tmp_path: Path, name: str, accepting: float) -> None:
+    settings = PmSettings(home=tmp_path / "home", spool_dir=tmp_path / "spool")
+    async with open_service(name, settings) as service:
+        assert value(service.registry, "spool_accepting") == accepting
+        assert value(service.registry, "memory_full") == 0.0
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,11 @@ async def test_every_row_is_there_once_from_any_checkpoint_on(file_world: FileWo
     assert await sink.write(file, file_batches(BATCHES, 1_000)) == whole(all_batches())
     assert table_rows(file_world.query) == truth(all_batches(), file.version)
     moved_at = sink.moved_at
+    assert sink.rows == BATCHES * 1_000, "what a checkpoint had passed is not counted again"
     again = await sink.write(file, file_batches(BATCHES, 1_000))
     assert again == whole(all_batches()), "what is in changes nothing"
     assert sink.moved_at > moved_at > 0
+    assert sink.rows == BATCHES * 1_000
     assert await SinkCheckpoints(file_world.tables).load(file.file_id, sink.name) == whole(all_batches())
 
 

@@ -42,7 +42,7 @@ class PlainSink:
     name, sets_flag = "kafka", False
 
     def __init__(self) -> None:
-        self.moved_at, self.asked, self.cancelled = 0.0, 0, 0
+        self.moved_at, self.asked, self.cancelled, self.rows = 0.0, 0, 0, 0
         self.error: HeadraceError | None = None
         self.open = asyncio.Event()
 

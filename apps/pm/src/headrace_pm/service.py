@@ -96,6 +96,11 @@ async def _watch(
     """What the metrics read beside the table."""
     if pipeline.spool is not None:
         metrics.watch_spool(pipeline.spool)
+    else:
+        metrics.without_spool()
+    if pipeline.memory is not None:
+        metrics.watch_memory(pipeline.memory)
+    metrics.watch_rows({lane.name: lane.rows for lane in pipeline.lanes})
     metrics.watch_kafka(lambda: sum(getattr(lane.sink, "unknown", 0) for lane in pipeline.lanes))
     if not sees_clickhouse or not pipeline.lanes or not pipeline.settings.clickhouse_url:
         return

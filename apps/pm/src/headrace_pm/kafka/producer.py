@@ -2,8 +2,8 @@
 
 A report with an error does not say that a record is not there: its answer may have been lost. So it is *unknown*, and
 the whole batch is sent again, for as long as its file is wanted; no attempt of the file is spent on a broker that is
-away. Only what would be refused for ever (a record that is too large) fails. A client that has broken for good is
-replaced by a new one. A batch has its place in the room until the broker has it, so nothing grows meanwhile.
+away. Only what would be refused for ever (a record that is too large, or invalid) fails. A client that has broken for
+good is replaced by a new one. A batch has its place in the room until the broker has it, so nothing grows meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from headrace.errors import OperatorError, TooLarge, Unreachable
 from headrace.services import Pauses
 from headrace_pm.kafka.delivery import BatchDelivery, DeliveryBridge, DeliveryRoom
+from headrace_pm.kafka.records import RecordRefused
 from headrace_pm.kafka.settings import KafkaSettings
+from headrace_pm.kafka.trials import RecordTrials
 
 POLL_S = 0.1
 ANSWER_S_MAX = 2.0
@@ -48,6 +50,9 @@ class CounterProducer:
         self._timer: asyncio.TimerHandle | None = None
         self.unknown = 0
         self._is_closed = threading.Event()
+        self._trials = RecordTrials(
+            settings.kafka_topic, lambda: connect(self._options()), self._tried, self._is_closed
+        )
         self._client = connect(self._options())
         self._polling = threading.Thread(target=self._poll, name="pm-kafka-reports", daemon=True)
         self._polling.start()
@@ -75,6 +80,7 @@ class CounterProducer:
         if self._timer is not None:
             self._timer.cancel()
         self._is_closed.set()
+        await self._trials.close()
         await asyncio.to_thread(self._polling.join)
         await asyncio.to_thread(self._client.flush, self._settings.kafka_close_s)
         # Reports that came during the flush are on their way to this loop.
@@ -128,10 +134,18 @@ class CounterProducer:
         elif self._is_closed.is_set():
             self._give_up(delivery)
         elif error.code() in REFUSED_FOR_EVER:
-            self._room.give_back(delivery.records.size)
-            delivery.failed(_refusal(error, delivery.records.size))
+            self._trials.add(delivery)
         else:
             self._send_again(delivery, error)
+
+    def _tried(self, delivery: BatchDelivery, error: KafkaError | None) -> None:
+        """It was sent alone: now an error is its own."""
+        if error is not None and error.code() in REFUSED_FOR_EVER and delivery.wanted():
+            self._room.give_back(delivery.records.size)
+            delivery.failed(_refusal(error, delivery.records.size))
+            return
+        delivery.error = error
+        self._settle(delivery)
 
     def _send_again(self, delivery: BatchDelivery, error: KafkaError) -> None:
         self.unknown += 1
@@ -163,7 +177,11 @@ class CounterProducer:
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():
-            self._client.poll(POLL_S)
+            try:
+                self._client.poll(POLL_S)
+            except Exception:  # without this thread no batch would ever be acknowledged, and nobody would know why
+                log.exception("kafka.poll_failed")
+                self._is_closed.wait(POLL_S)
 
     def _options(self) -> dict[str, Any]:
         settings = self._settings
@@ -218,4 +236,4 @@ def _refusal(error: KafkaError, size: int) -> Exception:
     if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         hint = "lower PM_BATCH, or raise max.message.bytes of the topic"
         return TooLarge(f"Kafka refuses a batch of {size:,} bytes: {error.str()}", hint)
-    return OperatorError(f"Kafka refuses a batch: {error.str()}", "see the log of the broker")
+    return RecordRefused(f"Kafka refuses a record: {error.str()}", "see the log of the broker, then headrace pm redo")

@@ -10,10 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from zlib import crc32
 
+from headrace.errors import InvalidPayload
 from headrace_pm.counters.batch import CounterBatch
 from headrace_pm.kafka.forms import RecordForm
 from headrace_pm.kafka.json_rows import json_rows
 from headrace_pm.kafka.row_binary import row_binary
+
+
+class RecordRefused(InvalidPayload):
+    """The broker refuses a record for what it is, and would again: its file has ended, and others go on."""
 
 
 @dataclass(frozen=True, slots=True)

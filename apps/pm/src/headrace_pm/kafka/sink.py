@@ -34,7 +34,7 @@ class KafkaSink:
 
     def __init__(self, producer: CounterProducer, checkpoints: CheckpointStore, form: RecordForm) -> None:
         self._producer, self._checkpoints, self._records_of = producer, checkpoints, FORMS[form]
-        self.moved_at = 0.0
+        self.moved_at, self.rows = 0.0, 0
 
     @property
     def unknown(self) -> int:
@@ -61,7 +61,7 @@ class KafkaSink:
         return self.moved_at
 
     def _acknowledged(self, passage: _Passage, share: BatchShare) -> None:
-        self.moved_at = asyncio.get_running_loop().time()
+        self.moved_at, self.rows = asyncio.get_running_loop().time(), self.rows + share.rows
         passage.acknowledged(share)
 
     async def _send(self, file: FileRevision, batches: Iterator[CounterBatch], passage: _Passage) -> None:

@@ -27,6 +27,7 @@ from headrace_pm.observe.observed_files import ObservedFiles
 from headrace_pm.observe.series import PipelineSeries
 from headrace_pm.spool.spool import Spool
 from headrace_pm.tables.counts import FileCounts
+from headrace_pm.work.memory import MemoryBreaker
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -62,6 +63,8 @@ class PipelineMetrics:
         self._ended: deque[int] = deque(maxlen=ENDED_MAX)
         self._scans: dict[ServerFolder, Scanned] = {}
         self._unknown: tuple[Callable[[], int], int] = (lambda: 0, 0)
+        self._rows: Mapping[str, Callable[[], int]] = {}
+        self._rows_before: Counter[str] = Counter()
         self._seen: SeenInClickHouse | None = None
         self._loops: Mapping[str, ObservedLoop] = {}
 
@@ -79,6 +82,18 @@ class PipelineMetrics:
         self.series.spool_bytes.set_function(lambda: spool.used_bytes)
         self.series.spool_files.set_function(lambda: spool.file_count)
         self.series.spool_accepting.set_function(lambda: spool.accepting)
+
+    def without_spool(self) -> None:
+        """A process that only looks or moves keeps nobody waiting for room."""
+        self.series.spool_accepting.set(1)
+
+    def watch_memory(self, memory: MemoryBreaker) -> None:
+        self.series.memory_bytes.set_function(memory.used_bytes)
+        self.series.memory_full.set_function(lambda: memory.is_open)
+
+    def watch_rows(self, rows: Mapping[str, Callable[[], int]]) -> None:
+        """How many rows each sink has acknowledged so far."""
+        self._rows = rows
 
     def watch_kafka(self, unknown: Callable[[], int]) -> None:
         """How many batches had no report so far."""
@@ -114,9 +129,8 @@ class PipelineMetrics:
         self.series.counters.inc(counter_count)
         self.series.parse_s.observe(seconds)
 
-    def written(self, sink: str, rows: int, seconds: float) -> None:
-        """A sink has all of a file; `rows` were written this time."""
-        self.series.rows.labels(sink).inc(rows)
+    def written(self, sink: str, seconds: float) -> None:
+        """A sink has all of a file, after a last try of so many seconds."""
         self.series.write_s.labels(sink).observe(seconds)
 
     def settled(self, held: HeldItem, settlement: ItemSettlement) -> None:
@@ -152,6 +166,10 @@ class PipelineMetrics:
         after = unknown()
         self.series.unknown.inc(max(0, after - before))
         self._unknown = unknown, after
+        for sink, rows in self._rows.items():
+            now = rows()
+            self.series.rows.labels(sink).inc(max(0, now - self._rows_before[sink]))
+            self._rows_before[sink] = now
         for name, loop in self._loops.items():
             self.series.loop_failures.labels(name)
             self.series.loop_age.labels(name).set(max(0.0, time.time() - loop.last_ok_at) if loop.last_ok_at else 0.0)

@@ -91,6 +91,8 @@ class PipelineSeries:
         self.spool_bytes = self._gauge("spool_bytes", "Bytes in the spool, and promised.")
         self.spool_files = self._gauge("spool_files", "Files in the spool.")
         self.spool_accepting = self._gauge("spool_accepting", "1 while the spool takes new files.")
+        self.memory_bytes = self._gauge("memory_bytes", "Memory of the process that is in no file (RssAnon).")
+        self.memory_full = self._gauge("memory_full", "1 while more than PM_MEMORY_MAX_BYTES is in use.")
         self.unknown = self._counter("kafka_unknown_deliveries", "Batches without a report, sent again.")
         self.loop_failures = self._counter("loop_failures", "Rounds of a loop that failed and are tried again.", "loop")
         self.loop_age = self._gauge("loop_age_seconds", "How long ago a loop's last good round ended.", "loop")

@@ -28,7 +28,7 @@ class ParquetSink:
 
     def __init__(self, folder: Path, checkpoints: CheckpointStore) -> None:
         self._folder, self._checkpoints = folder, checkpoints
-        self.moved_at = 0.0
+        self.moved_at, self.rows = 0.0, 0
 
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """The whole file, unless it is there already; then its checkpoint. `ClaimLost` if another claim has taken the
@@ -48,6 +48,8 @@ class ParquetSink:
         if checkpoint is None:
             raise asyncio.CancelledError
         if checkpoint != start:
+            # All of it: a file that is not published is written from its beginning.
+            self.rows += checkpoint.rows
             await self._checkpoints.save(file.file_id, SINK, file.epoch, checkpoint)
         return checkpoint
 

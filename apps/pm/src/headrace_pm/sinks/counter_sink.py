@@ -30,6 +30,11 @@ class CounterSink(Protocol):
     def moved_at(self) -> float:
         """When it last acknowledged something, of whichever file, by the clock of the event loop."""
 
+    @property
+    def rows(self) -> int:
+        """How many rows it has acknowledged in this process so far, of all files: those of a try that did not come to
+        its end too, and none that an earlier try had written."""
+
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         """Every batch after the file's checkpoint, until all are in and the checkpoint says so. Again after that it
         changes nothing. `ClaimLost`, with the epoch as its fence, if another claim has the file by now; an error that

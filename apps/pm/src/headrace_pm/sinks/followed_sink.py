@@ -33,6 +33,10 @@ class FollowedSink:
     def moved_at(self) -> float:
         return max(self._table.moved_at, self._after.moved_at)
 
+    @property
+    def rows(self) -> int:
+        return self._table.rows
+
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         checkpoint = await self._table.write(file, batches)
         await self._after.write(file, batches)

@@ -46,7 +46,7 @@ class TableSink:
         self._tables, self._checkpoints, self._progress = tables, SinkCheckpoints(tables), progress
         self._room = asyncio.Semaphore(parallel)
         self._signed = tables.tables.dialect == "sqlite"
-        self.moved_at = 0.0
+        self.moved_at, self.rows = 0.0, 0
 
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         checkpoint = await self._checkpoints.load(file.file_id, self.name)
@@ -55,7 +55,7 @@ class TableSink:
             async with self._room:
                 await self._apply(file, piece)
             checkpoint = piece.checkpoint
-            self.moved_at = asyncio.get_running_loop().time()
+            self.moved_at, self.rows = asyncio.get_running_loop().time(), self.rows + len(piece.rows)
         return checkpoint
 
     async def answers(self) -> object:

@@ -2,7 +2,7 @@
 
     not whole, or not what was listed      waits for its next listing, which makes it due at once
     a server or sink that is away          waits for about as long as the outage has lasted
-    bad, unknown, vanished, too large      ended, until somebody acts: another try would end alike
+    bad, unknown, vanished, refused        ended, until somebody acts: another try would end alike
     anything else                          a failed attempt
 
 Waiting spends no attempt.
@@ -15,6 +15,7 @@ from headrace.errors import HeadraceError, TooLarge
 from headrace_pm.counters.dictionary import UnknownElement
 from headrace_pm.ftp.errors import FileChanged, FileGone, FileIncomplete, FileUnreadable
 from headrace_pm.ftp.names import NameRefused
+from headrace_pm.kafka.records import RecordRefused
 from headrace_pm.wire.file_errors import BadFile, IncompleteFile
 
 # The scanner makes a file due as soon as it is listed with another stamp; this is for one that nobody lists any more.
@@ -25,6 +26,7 @@ _ENDS: dict[type[HeadraceError], str] = {
     UnknownElement: "unknown_ne",
     FileGone: "vanished",
     TooLarge: "too_large",
+    RecordRefused: "refused_record",
     NameRefused: "bad_name",
 }
 """By its rule a dead file is told from one whose attempts are spent."""

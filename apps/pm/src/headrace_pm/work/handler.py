@@ -149,11 +149,11 @@ class FileHandler:
     async def _to(self, lane: SinkLane, held: HeldFile, batches: Batches) -> None:
         began = time.monotonic()
         file = FileRevision(held.file_id, held.file_name, held.revision, held.version, held.epoch)
-        checkpoint = await lane.write(file, batches)
+        await lane.write(file, batches)
         self.outages.passed(lane.name)
         if not lane.sink.sets_flag:
             await self.progress.sink_done(held, lane.name)
-        self.events.written(lane.name, checkpoint.rows, time.monotonic() - began)
+        self.events.written(lane.name, time.monotonic() - began)
 
     async def _note(self, file: HeldFile, reason: str, context: SourceContext) -> None:
         """People read in the row why it waits; if that cannot be written now, it waits all the same."""

@@ -34,6 +34,9 @@ class MemoryBreaker:
         self.is_open = False
         self.trips = 0
 
+    def used_bytes(self) -> int:
+        return self._measure()
+
     def accepting(self) -> bool:
         """Whether new files may be taken."""
         used = self._measure()

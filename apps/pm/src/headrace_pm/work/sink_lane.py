@@ -53,6 +53,10 @@ class SinkLane:
     def is_away(self) -> bool:
         return not self._breaker.closed
 
+    def rows(self) -> int:
+        """As the sink has them."""
+        return self.sink.rows
+
     async def answers(self) -> None:
         """`SinkAway` while it is taken for away."""
         if self.is_away:
