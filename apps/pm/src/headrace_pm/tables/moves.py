@@ -82,6 +82,10 @@ class FileMoves:
         steps = ("files_unmovable",)
         return await self._settled("failed", _keys(files), steps, "COMPLETED", reason=reason, pause_s=pause_s)
 
+    async def give_back(self, files: Iterable[FileToMove], pause_s: float) -> set[int]:
+        """Nobody has tried to move them: they are as they were, and may be taken again after the pause."""
+        return await self._settled("given", _keys(files), (), "COMPLETED", pause_s=pause_s)
+
     async def _settled(  # noqa: PLR0913
         self,
         verdict: str,

@@ -1,10 +1,15 @@
-"""Brings files that both sinks have into the archive, server by server, some at a time under a hold."""
+"""Brings files that both sinks have into the archive, some at a time under a hold, servers side by side.
+
+A server has its share of seconds in each round. What is left of its files then is given back, and waits while others
+have their turn: a slow server, or ten thousand files, neither hold up the rest nor make a round that never ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -24,6 +29,7 @@ from headrace_pm.work.outages import OutageClock
 # About what a server renames in a third of a hold.
 FILES_MAX = 200
 SETTLED_MAX = 50
+SHARE_S = 10.0
 FAILED = "failed"
 log = structlog.get_logger("headrace_pm.work")
 
@@ -42,23 +48,31 @@ class ArchiveMoves:
         hold_s: float,
         two_steps: bool,
         outages: OutageClock,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._moves, self._servers, self._pools, self._seen = moves, servers, pools, seen
         self._events, self._holder, self._hold_s, self._two_steps = events, holder, hold_s, two_steps
-        self._outages = outages
+        self._outages, self._now = outages, now
         self._movers: dict[ServerPool, Mover] = {}
 
-    async def round(self) -> None:
-        """Everything that may be moved now."""
-        while taken := await self._moves.take(FILES_MAX, self._holder, self._hold_s):
-            by_server: dict[tuple[str, str], list[FileToMove]] = defaultdict(list)
-            for file in taken:
-                by_server[file.folder.system_type, file.folder.server_key].append(file)
-            async with asyncio.TaskGroup() as group:
-                keeping = group.create_task(self._keep(taken))
-                servers = [group.create_task(self._of_server(*key, files)) for key, files in by_server.items()]
-                await asyncio.wait(servers)
-                keeping.cancel()
+    async def round(self) -> bool:
+        """Some of what may be moved now; True if there is more."""
+        taken = await self._moves.take(FILES_MAX, self._holder, self._hold_s)
+        if not taken:
+            return False
+        by_server: dict[tuple[str, str], list[FileToMove]] = defaultdict(list)
+        for file in taken:
+            by_server[file.folder.system_type, file.folder.server_key].append(file)
+        until = self._now() + SHARE_S
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._keep(taken))
+            servers = [group.create_task(self._of_server(*key, files, until)) for key, files in by_server.items()]
+            await asyncio.wait(servers)
+            keeping.cancel()
+        left = [file for each in servers for file in each.result()]
+        # Behind a full batch there are others, whose turn it is.
+        await self._moves.give_back(left, SHARE_S if len(taken) == FILES_MAX else 0.0)
+        return len(taken) == FILES_MAX or bool(left)
 
     async def _keep(self, files: Sequence[FileToMove]) -> None:
         """What was settled meanwhile is not touched."""
@@ -71,18 +85,21 @@ class ArchiveMoves:
                     raise
                 log.warning("moves.not_renewed", error=str(error))
 
-    async def _of_server(self, system_type: str, key: str, files: Sequence[FileToMove]) -> None:
+    async def _of_server(
+        self, system_type: str, key: str, files: Sequence[FileToMove], until: float
+    ) -> Sequence[FileToMove]:
+        """Move them until that moment; those for which there was no time."""
         server = await self._servers.server_of(system_type, key)
         if server is None:
             await self._moves.failed(files, f"ftp_server has no {system_type} server {key}")
-            return
+            return ()
         pool = self._pools.pool_of(server)
         if pool not in self._movers:
             self._movers = {each: mover for each, mover in self._movers.items() if each in self._pools.pools()}
             self._movers[pool] = Mover(pool, self._two_steps)
         for first in range(0, len(files), SETTLED_MAX):
             some = files[first : first + SETTLED_MAX]
-            found, failed = await self._moved(self._movers[pool], some)
+            found, failed = await self._moved(self._movers[pool], some, until)
             await self._settle(found)
             for file, error in failed.items():
                 log.warning("move.failed", file=file.file_name, server=key, error=str(error))
@@ -91,12 +108,15 @@ class ArchiveMoves:
                     # The server is away: the others would meet the same.
                     left = [each for each in files[first:] if each not in found]
                     await self._moves.failed(left, str(error), self._outages.failed(key))
-                    return
+                    return ()
                 await self._moves.failed([file], str(error))
             self._outages.passed(key)
+            if self._now() >= until:
+                return [each for each in files[first:] if each not in found and each not in failed]
+        return ()
 
     async def _moved(
-        self, mover: Mover, files: Sequence[FileToMove]
+        self, mover: Mover, files: Sequence[FileToMove], until: float
     ) -> tuple[dict[FileToMove, MoveResult], dict[FileToMove, HeadraceError]]:
         """What became of each, and what failed. One whose server is away is the last that is tried."""
         found: dict[FileToMove, MoveResult] = {}
@@ -109,6 +129,8 @@ class ArchiveMoves:
                 failed[file] = error
                 if _is_of_server(error):
                     break
+            if self._now() >= until:
+                break
         return found, failed
 
     async def _settle(self, found: Mapping[FileToMove, MoveResult]) -> None:

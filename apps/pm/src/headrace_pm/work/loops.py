@@ -2,7 +2,8 @@
 
 A loop that died while everything else goes on would be seen by nobody. So a round may raise anything: it is logged with
 its traceback, counted, tried again after a pause that grows, and `/readyz` names the loop until a round has passed. A
-round that takes for ever is ended, and counts as failed.
+round that takes for ever is ended, and counts as failed; so one that has much to do does a part of it and answers True,
+and the next one comes at once.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class KeptLoop:
         self, name: str, every_s: float, one_round: Callable[[], Awaitable[object]], failed: Callable[[str], None]
     ) -> None:
         self.state, self.every_s, self._round, self._failed = LoopState(name), every_s, one_round, failed
+        self._is_more = False
         self._round_s_max = max(ROUND_S_MIN, ROUND_TIMES * every_s)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -63,7 +65,8 @@ class KeptLoop:
         while not stop.is_set():
             if await self._made(stop):
                 pauses.reset()
-                await rest(stop, self.every_s)
+                # Others on the event loop have their turn, also if a round never waits.
+                await rest(stop, 0.0 if self._is_more else self.every_s)
             elif not stop.is_set():
                 await rest(stop, pauses.next_s())
 
@@ -88,7 +91,7 @@ class KeptLoop:
 
     async def _bounded(self) -> None:
         async with asyncio.timeout(self._round_s_max):
-            await self._round()
+            self._is_more = await self._round() is True
 
     def _note(self, error: BaseException) -> None:
         state = self.state

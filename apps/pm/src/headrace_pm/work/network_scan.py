@@ -1,12 +1,13 @@
 """Looks at the folders of all servers, and gives what is ready its row: the table first, then Redis.
 
-Servers are looked at side by side, the folders of one in turn. One that answers slowly has its look to itself: the
-others are looked at again when it is time, and it when its look has ended.
+Every server has a pace of its own: its folders in turn, a rest, and again. So one that answers slowly, or not at all,
+keeps no other waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -21,7 +22,13 @@ from headrace_pm.tables.register import FileTable
 from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.network_tables import ServedFolders, ServerDirectory
 
+# Every answer of a server has a limit of its own; this is for what nobody has thought of.
+LOOK_S_MAX = 600.0
 log = structlog.get_logger("headrace_pm.work")
+
+
+class LookFailed(Exception):
+    """A look ended by a fault of ours, and not of a server."""
 
 
 class NetworkScan:
@@ -35,39 +42,53 @@ class NetworkScan:
         files: FileTable,
         seen: SeenNames,
         events: PipelineEvents,
+        rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._settings, self._servers, self._pools = settings, servers, pools
-        self._files, self._seen, self._events = files, seen, events
+        self._files, self._seen, self._events, self._rest = files, seen, events, rest
+        self._served: dict[FileServer, ServedFolders] = {}
         self._scanners: dict[tuple[FileServer, ServerFolder], FolderScanner] = {}
         self._looks: dict[FileServer, asyncio.Task[None]] = {}
+        self._faults: dict[FileServer, Exception] = {}
         self._failing: dict[ServerFolder, str] = {}
 
     async def round(self) -> None:
-        """One look at every server that is not being looked at. Waits for those that end in time."""
+        """Begin with servers that are new in the tables, and end with those that are gone. Raises while the looks at
+        one of them fail by a fault of ours."""
         served = await self._servers.read()
         await self._pools.keep_only([each.server for each in served])
         wanted = {(each.server, folder) for each in served for folder in each.folders}
         self._scanners = {key: scanner for key, scanner in self._scanners.items() if key in wanted}
-        for each in served:
-            if each.server not in self._looks:
-                self._looks[each.server] = asyncio.ensure_future(self._look_at(each))
-        if self._looks:
-            await asyncio.wait(self._looks.values(), timeout=self._settings.scan_interval_s)
-        ended = [self._looks.pop(server) for server, look in list(self._looks.items()) if look.done()]
-        for look in ended:
-            # What a look cannot tell by itself is a fault of ours: the loop tells it.
-            look.result()
+        self._served = {each.server: each for each in served}
+        for server in [each for each in self._looks if each not in self._served]:
+            self._looks.pop(server).cancel()
+            self._faults.pop(server, None)
+        for server in self._served:
+            if server not in self._looks or self._looks[server].done():
+                self._looks[server] = asyncio.ensure_future(self._keep_looking(server))
+        for server, error in self._faults.items():
+            raise LookFailed(f"{server.key}: {type(error).__name__}: {error}") from error
 
     async def close(self) -> None:
-        """End looks that are not over."""
+        """End all looks."""
         for look in self._looks.values():
             look.cancel()
         await asyncio.gather(*self._looks.values(), return_exceptions=True)
 
+    async def _keep_looking(self, server: FileServer) -> None:
+        while True:
+            try:
+                await self._look_at(self._served[server])
+                self._faults.pop(server, None)
+            except Exception as error:  # what a look cannot tell by itself the loop tells, until one has passed
+                self._faults[server] = error
+            await self._rest(self._settings.scan_interval_s)
+
     async def _look_at(self, served: ServedFolders) -> None:
         for folder in served.folders:
             try:
-                await self._look(served.server, folder)
+                async with asyncio.timeout(LOOK_S_MAX):
+                    await self._look(served.server, folder)
             except HeadraceError as error:
                 self._events.scan_failed(folder)
                 if self._failing.get(folder) != str(error):
