@@ -80,6 +80,15 @@ def test_a_statement_that_only_reads_is_known(package: Package) -> None:
     assert type(found["guests"]).of("x", "SELECT replace(updated, 'a', 'b') FROM x").reads
 
 
+def test_what_reads_alike_stands_once_and_is_in_every_dialect(package: Package) -> None:
+    name = package("common", shared__guests=GUESTS, sqlite__more="-- name: own\nSELECT 1", postgres__more="")
+    assert set(Statements(name).named("sqlite")) == {"add_guest", "guests", "own"}
+    assert set(Statements(name).named("postgres")) == {"add_guest", "guests"}
+    hidden = package("hidden", shared__guests=GUESTS, sqlite__guests=GUESTS)
+    with pytest.raises(headrace.CallerError, match="two statements called add_guest"):
+        Statements(hidden).named("sqlite")
+
+
 def test_two_statements_of_one_name_are_refused(package: Package) -> None:
     with pytest.raises(headrace.CallerError, match="two statements called guests"):
         Statements(package("twice", sqlite__a=GUESTS, sqlite__b=GUESTS.replace("add_guest", "add"))).named("sqlite")

@@ -1,7 +1,8 @@
 """Named statements of an application, and the migrations of its tables, from the files of its package.
 
 `sql/<dialect>/*.sql` hold statements. One begins with `-- name: some_name` and takes `:values`; the same name means the
-same in every dialect. `sql/<dialect>/migrations/0001_name.sql` and so on make the tables. Where somebody else may have
+same in every dialect. What reads alike in all of them stands once, in `sql/shared/*.sql`.
+`sql/<dialect>/migrations/0001_name.sql` and so on make the tables. Where somebody else may have
 made some of them, a piece begins with `-- creates: relation` and is left out if that exists.
 """
 
@@ -21,6 +22,7 @@ from headrace.core.table_statements import TableMigration, TablePart, TableState
 _NAME = re.compile(r"^-- name: ([a-z_0-9]+)\n", re.MULTILINE)
 _CREATES = re.compile(r"^-- creates: ([a-z_0-9]+)\n", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+SHARED = "shared"
 _NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
 
 
@@ -73,7 +75,7 @@ class Statements:
 def named_statements(package: str, dialect: str) -> dict[str, str]:
     """The texts alone, for an application that has connections of its own."""
     found: dict[str, str] = {}
-    for _, text in _files(package, dialect):
+    for _, text in (*_files(package, SHARED), *_files(package, dialect)):
         parts = _NAME.split(text)
         for name, statement in zip(parts[1::2], parts[2::2], strict=True):
             if name in found:

@@ -71,14 +71,6 @@ DELETE FROM smap_attempt AS known
  USING jsonb_to_recordset(:rows::jsonb) AS told (project_id text, item text)
  WHERE known.project_id = told.project_id AND known.item = told.item;
 
--- name: outdated_results
--- Results of another model than this one, or dated by another zone, a page at a time.
-SELECT minio_path, keyword, crawled_at
-  FROM post_analytics
- WHERE project_id = :project AND minio_path > :after AND (model_version <> :version OR timezone <> :timezone)
- ORDER BY minio_path
- LIMIT :room;
-
 -- name: label_candidates
 -- Posts that people may label, a page at a time: of some projects or of every one, uncertain ones only or all.
 SELECT project_id, minio_path, post_id, platform, text, sentiment, intent, aspects, uncertain

@@ -7,10 +7,6 @@ SELECT :project, :digest, :name::text, :posts_max::bigint, :parent::text, :now
    AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :parent::text)
 ON CONFLICT (project_id) DO NOTHING
 
--- name: order_stands
--- Whether the order under an id is this one.
-SELECT 1 FROM smap_order WHERE project_id = :project AND digest = :digest
-
 -- name: order_account
 INSERT INTO smap_project (project_id, status, rank, created_at, moved_at)
 SELECT project_id, :status::text, 0, created_at, created_at FROM smap_order WHERE project_id = :project AND digest = :digest
@@ -60,14 +56,6 @@ SELECT item, reason, settled_at, body
  ORDER BY item
  LIMIT :room
 
--- name: project_failed_tasks
--- Tasks of the crawl that failed, by the address that they read or else by their name.
-SELECT coalesce(nullif(url, ''), task), error
-  FROM smap_crawl
- WHERE project_id = :project AND state = 'failed'
- ORDER BY position
- LIMIT :room
-
 -- name: project_results
 -- Results by path, a page at a time.
 SELECT minio_path, post_id, platform, keyword, language, author_id, author_name, followers, likes, comments, shares,
@@ -87,12 +75,6 @@ SELECT :project, :seed, item, :now FROM unnest(:items::text[]) AS item
  ORDER BY item
 ON CONFLICT (project_id, seed, item) DO NOTHING
 
--- name: retry_count
-SELECT count(*) FROM smap_retry WHERE project_id = :project AND seed = :seed
-
--- name: retry_forget
-DELETE FROM smap_retry WHERE asked_at < :before
-
 -- name: recrawl_source
 -- The newest crawl of a project and whether it has ended, at first of the project itself; with what the next one needs
 -- to know.
@@ -108,27 +90,12 @@ SELECT last.id, last.id IS NULL OR account.finished_at IS NOT NULL OR account.ca
   LEFT JOIN smap_project AS account ON account.project_id = last.id
  WHERE first.id = :project AND NOT EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
 
--- name: recrawl_runs
--- The newest crawl that a schedule made, and how many there are.
-SELECT project_id, count(*) OVER () FROM smap_order WHERE parent = :project
- ORDER BY created_at DESC, project_id LIMIT 1
-
 -- name: deletion_ask
 INSERT INTO smap_deletion (project_id, asked_at, due_at)
 SELECT :project, :now, clock_timestamp()
  WHERE EXISTS (SELECT 1 FROM projects WHERE id = :project)
     OR EXISTS (SELECT 1 FROM smap_project WHERE project_id = :project)
 ON CONFLICT (project_id) DO NOTHING
-
--- name: deletion_mark
--- From now on nobody counts, finds or announces anything of it.
-INSERT INTO smap_project AS account (project_id, created_at, moved_at, deleted_at)
-SELECT project_id, asked_at, asked_at, asked_at FROM smap_deletion WHERE project_id = :project
-ON CONFLICT (project_id) DO UPDATE SET deleted_at = coalesce(account.deleted_at, EXCLUDED.deleted_at)
-
--- name: deletion_hide
-UPDATE projects SET status = 'DELETED'
- WHERE id = :project AND EXISTS (SELECT 1 FROM smap_deletion WHERE project_id = :project)
 
 -- name: deletion_read
 SELECT asked_at, sweeps, done_at FROM smap_deletion WHERE project_id = :project
@@ -139,9 +106,6 @@ UPDATE smap_deletion SET holder = :holder, due_at = clock_timestamp() + make_int
                        WHERE done_at IS NULL AND due_at <= clock_timestamp()
                        ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
 
--- name: deletion_held
-SELECT project_id, sweeps FROM smap_deletion WHERE holder = :holder AND done_at IS NULL
-
 -- name: deletion_renew
 UPDATE smap_deletion SET due_at = clock_timestamp() + make_interval(secs => :hold_s)
  WHERE project_id = :project AND holder = :holder
@@ -151,15 +115,6 @@ UPDATE smap_deletion
    SET sweeps = :sweeps, holder = NULL, due_at = clock_timestamp() + make_interval(secs => :delay_s),
        done_at = CASE WHEN :done::boolean THEN clock_timestamp() END
  WHERE project_id = :project AND holder = :holder
-
--- name: deletion_paths
--- Posts of the project that are still there.
-SELECT item FROM smap_found WHERE project_id = :project
- UNION
-SELECT item FROM smap_item WHERE project_id = :project
- UNION
-SELECT minio_path FROM post_analytics WHERE project_id = :project
- LIMIT :room
 
 -- name: deletion_shared
 -- Which of these blobs belong to other projects too.
@@ -180,18 +135,3 @@ DELETE FROM post_analytics WHERE project_id = :project AND minio_path = ANY(:pat
 
 -- name: deletion_seen
 DELETE FROM smap_insight_seen WHERE project_id = :project AND item = ANY(:paths)
-
--- name: deletion_platforms
-SELECT DISTINCT platform FROM smap_crawl WHERE project_id = :project
-
--- name: deletion_attempts
-DELETE FROM smap_attempt WHERE project_id = :project
-
--- name: deletion_retries
-DELETE FROM smap_retry WHERE project_id = :project
-
--- name: deletion_order
-DELETE FROM smap_order WHERE project_id = :project
-
--- name: deletion_project
-DELETE FROM projects WHERE id = :project

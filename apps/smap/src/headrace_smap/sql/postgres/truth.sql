@@ -10,13 +10,6 @@ INSERT INTO smap_project (project_id, created_at, moved_at)
 SELECT project, :now, :now FROM unnest(:projects::text[]) AS asked(project) ORDER BY project
     ON CONFLICT (project_id) DO NOTHING
 
--- name: truth_trace
--- The trace that a project belongs to: the first stays.
-UPDATE smap_project SET traceparent = :traceparent WHERE project_id = :project AND traceparent = ''
-
--- name: truth_crawl
-UPDATE smap_project SET crawled_at = :now WHERE project_id = :project AND crawled_at IS NULL
-
 -- name: truth_settle
 -- The counters follow from what this very statement changed, so that a repeat adds nothing. Rows are locked in the
 -- order of their keys, those of projects last and for the shortest time. What ended well for a reason was not analysed
@@ -48,12 +41,6 @@ SELECT item FROM smap_item WHERE project_id = :project AND item = ANY (:items::t
 UPDATE smap_project SET errors = least(failed + others_failed, final_done)
  WHERE project_id = :project AND finished_at <= :before AND deleted_at IS NULL
 
--- name: truth_recount_projects
-UPDATE projects SET errors = account.errors
-  FROM smap_project AS account
- WHERE projects.id = :project AND account.project_id = projects.id AND account.finished_at <= :before
-   AND account.deleted_at IS NULL
-
 -- name: truth_reasons
 -- A post that failed again tells why it did this time; nothing is counted here. The rows are locked by `truth_settle`.
 UPDATE smap_item AS kept
@@ -70,28 +57,8 @@ SELECT project, status, coalesce(rank, -1), coalesce(account.total, 0), coalesce
        EXISTS (SELECT 1 FROM projects WHERE id = project), coalesce(traceparent, '')
   FROM unnest(:projects::text[]) AS asked(project) LEFT JOIN smap_project AS account ON project_id = project
 
--- name: truth_watch
--- Whom the reconciler looks after: everything unfinished or unannounced, and what finished or was deleted lately.
-SELECT project_id FROM smap_project WHERE announced_at IS NULL AND deleted_at IS NULL AND status IS NOT NULL
- UNION
-SELECT project_id FROM smap_project WHERE finished_at > :since AND deleted_at IS NULL
- UNION
-SELECT project_id FROM smap_project WHERE deleted_at > :since
-
--- name: truth_orphans
--- Posts ended, and nobody ever opened their project.
-SELECT project_id FROM smap_project
- WHERE announced_at IS NULL AND status IS NULL AND deleted_at IS NULL AND settled > 0 AND created_at < :before
-   AND NOT EXISTS (SELECT 1 FROM projects WHERE id = project_id)
- ORDER BY project_id LIMIT :room
-
 -- name: truth_items
 SELECT item, state = 'done' FROM smap_item WHERE project_id = :project AND item > :after ORDER BY item LIMIT :room
-
--- name: truth_failed
--- What can be tried again: the messages of failed items.
-SELECT item, reason, body FROM smap_item
- WHERE project_id = :project AND state = 'failed' AND item > :after ORDER BY item LIMIT :room
 
 -- name: truth_mirror
 -- What the ledger shows is kept where it is ahead of what was seen before; or as it is, if nobody has kept anything
@@ -161,10 +128,6 @@ UPDATE smap_project
        rank = greatest(rank, 2)
  WHERE project_id = :project AND cancelled_at IS NULL AND finished_at IS NULL AND deleted_at IS NULL
 
--- name: truth_cancel_project
-UPDATE projects SET status = 'CANCELLED'
- WHERE id IN (SELECT project_id FROM smap_project WHERE project_id = :project AND cancelled_at IS NOT NULL)
-
 -- name: truth_cancelled
 SELECT project_id FROM smap_project WHERE project_id = ANY(:projects::text[]) AND cancelled_at IS NOT NULL
 
@@ -178,28 +141,12 @@ UPDATE smap_project
  WHERE project_id = :project AND finished_at IS NULL AND deleted_at IS NULL
    AND CASE WHEN sealed_at IS NULL THEN crawled_at IS NULL ELSE :done >= total END
 
--- name: truth_finish_project
-UPDATE projects
-   SET status = CASE WHEN cancelled_at IS NULL THEN 'DONE' ELSE 'CANCELLED' END, total = final_total,
-       done = final_done, errors = final_errors, finished_at = account.finished_at
-  FROM smap_project AS account
- WHERE id = :project AND project_id = :project AND account.finished_at IS NOT NULL AND projects.finished_at IS NULL
-
--- name: truth_announced
-UPDATE smap_project SET announced_at = :now WHERE project_id = :project AND announced_at IS NULL
-
 -- name: truth_completed_seen
 -- The last time counts: an earlier one may have been said before the end.
 INSERT INTO smap_project AS kept (project_id, completed_seen_at, created_at, moved_at)
 SELECT project, :now, :now, :now FROM unnest(:projects::text[]) AS told(project) ORDER BY project
     ON CONFLICT (project_id) DO UPDATE SET completed_seen_at = EXCLUDED.completed_seen_at
  WHERE kept.announced_at IS NULL
-
--- name: truth_forget_items
-DELETE FROM smap_item WHERE project_id = :project
-
--- name: truth_forget_project
-DELETE FROM projects WHERE id = :project
 
 -- name: truth_forget
 -- The row stays and says so: who read the ledger before could otherwise bring the project back.
@@ -220,6 +167,3 @@ SELECT project, percent, processed
     DO UPDATE SET percent = greatest(kept.percent, EXCLUDED.percent),
                   processed = greatest(kept.processed, EXCLUDED.processed)
 RETURNING project_id, percent, processed
-
--- name: progress_forget
-DELETE FROM smap_shown WHERE project_id = :project

@@ -64,14 +64,6 @@ SELECT known.project_id, known.item, known.attempts - (known.charge = :charge)
 DELETE FROM smap_attempt
  WHERE (project_id, item) IN (SELECT value ->> 'project_id', value ->> 'item' FROM json_each(:rows));
 
--- name: outdated_results
--- Results of another model than this one, or dated by another zone, a page at a time.
-SELECT minio_path, keyword, crawled_at
-  FROM post_analytics
- WHERE project_id = :project AND minio_path > :after AND (model_version <> :version OR timezone <> :timezone)
- ORDER BY minio_path
- LIMIT :room;
-
 -- name: label_candidates
 -- Posts that people may label, a page at a time: of some projects or of every one, uncertain ones only or all.
 SELECT project_id, minio_path, post_id, platform, text, sentiment, intent, aspects AS "aspects [json]",

@@ -7,19 +7,9 @@ SELECT :project, value ->> 'task', value ->> 'position', value ->> 'platform', v
  WHERE NOT EXISTS (SELECT 1 FROM smap_crawl WHERE project_id = :project)
 ON CONFLICT (project_id, task) DO NOTHING;
 
--- name: crawl_planned
-SELECT document FROM smap_crawl WHERE project_id = :project AND document <> '' ORDER BY position;
-
 -- name: crawl_hold
 -- Whoever adds posts to a project and whoever closes it take turns: there is one writer.
 SELECT 1 FROM smap_project WHERE project_id = :project;
-
--- name: crawl_begin
--- A newer claim takes the task. One that is taken while somebody crawls was lost by its holder.
-UPDATE smap_crawl
-   SET fence = :fence, state = 'crawling', updated_at = :now,
-       lost = lost + CASE WHEN state = 'crawling' AND fence < :fence THEN 1 ELSE 0 END
- WHERE project_id = :project AND task = :task AND fence <= :fence AND state IN ('waiting', 'crawling');
 
 -- name: crawl_standing
 -- How a task stands, and whether its project still wants posts.
@@ -60,21 +50,6 @@ SELECT :project, value ->> 'item', :task, :platform, value ->> 'crawled_at'
                     AND deleted_at IS NULL), 0);
 UPDATE smap_project SET found = found + changes() WHERE project_id = :project;
 
--- name: crawl_advance
--- The page is stored: the next holder goes on after it.
-UPDATE smap_crawl
-   SET cursor = :cursor, ended = :ended, pages = :pages, failures = 0, error = NULL, updated_at = :now
- WHERE project_id = :project AND task = :task AND fence = :fence AND state = 'crawling';
-
--- name: crawl_rest
--- The holder lets go of the task, for the next turn or after a failure.
-UPDATE smap_crawl SET state = 'waiting', failures = :failures, error = :error, updated_at = :now
- WHERE project_id = :project AND task = :task AND fence = :fence AND state = 'crawling';
-
--- name: crawl_end
-UPDATE smap_crawl SET state = :state, error = :error, updated_at = :now
- WHERE project_id = :project AND task = :task AND fence = :fence AND state = 'crawling';
-
 -- name: crawl_close
 -- Nobody adds to this project any more. What has not ended by now never will.
 UPDATE smap_crawl
@@ -86,22 +61,9 @@ UPDATE smap_crawl
        ) AS cancelled
  WHERE project_id = :project AND state IN ('waiting', 'crawling');
 
--- name: crawl_left
--- Tasks that have not ended though nobody works on them any more, of a project that still wants posts.
-SELECT task.document
-  FROM smap_crawl AS task
-  JOIN smap_project AS project ON project.project_id = task.project_id
- WHERE task.project_id = :project AND task.state IN ('waiting', 'crawling') AND project.sealed_at IS NULL
-   AND project.cancelled_at IS NULL AND project.deleted_at IS NULL
- ORDER BY task.position;
-
 -- name: crawl_found
 -- How many posts a project has, whether somebody still waits for them, and the trace that they belong to.
 SELECT found, deleted_at IS NULL AS "wanted [bool]", traceparent FROM smap_project WHERE project_id = :project;
-
--- name: crawl_lost
--- Platforms on which a holder was lost in mid-crawl.
-SELECT DISTINCT platform FROM smap_crawl WHERE project_id = :project AND lost > 0;
 
 -- name: crawl_unpublished
 -- Posts that were found and not told of, of one task or of all.
@@ -114,20 +76,3 @@ SELECT item, platform, crawled_at
 -- name: crawl_published
 UPDATE smap_found SET published = 1
  WHERE project_id = :project AND item IN (SELECT value FROM json_each(:items));
-
--- name: crawl_report
--- The tasks of a project in their order, with the posts that each was the first to find.
-SELECT task.position, task.task, task.platform, task.keyword, task.url, task.day, task.state, task.pages,
-       coalesce(counted.posts, 0), task.error
-  FROM smap_crawl AS task
-  LEFT JOIN (SELECT task, count(*) AS posts FROM smap_found WHERE project_id = :project GROUP BY task) AS counted
-    ON counted.task = task.task
- WHERE task.project_id = :project AND task.position > :after
- ORDER BY task.position
- LIMIT :room;
-
--- name: crawl_forget
-DELETE FROM smap_crawl WHERE project_id = :project;
-
--- name: crawl_forget_found
-DELETE FROM smap_found WHERE project_id = :project;

@@ -2,10 +2,6 @@
 SELECT version FROM pm_unknown_counter_file
  WHERE version IN (SELECT v.version FROM JSON_TABLE(:versions, '$[*]' COLUMNS (version BIGINT PATH '$')) v)
 
--- name: unknown_count_file
--- A second insert is refused: who counts a revision twice has lost against another process.
-INSERT INTO pm_unknown_counter_file (version) VALUES (:version)
-
 -- name: unknown_add
 -- What is compared is assigned last: assignments run from left to right.
 INSERT INTO pm_unknown_counter (counter_id, seen, first_seen_at, last_seen_at, last_file)
@@ -22,6 +18,3 @@ SELECT u.counter_id, u.seen, u.first_seen_at, u.last_seen_at, u.last_file
  WHERE NOT EXISTS (SELECT 1 FROM counter_cat c JOIN extra_field_column e ON e.level_id = c.object_level
                     WHERE c.counter_id = u.counter_id AND e.code = 'rat_type')
  ORDER BY u.seen DESC, u.counter_id LIMIT :count_max
-
--- name: counter_level
-SELECT level_id FROM extra_field_column WHERE code = 'rat_type'

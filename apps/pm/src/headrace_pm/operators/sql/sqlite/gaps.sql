@@ -9,6 +9,3 @@ SELECT ne_id, record_time AS "at [time]", duration FROM pm_counter_data
                :ne_40, :ne_41, :ne_42, :ne_43, :ne_44, :ne_45, :ne_46, :ne_47, :ne_48, :ne_49)
    AND record_time >= :first AND record_time < :end
  GROUP BY ne_id, record_time, duration
-
--- name: elements
-SELECT id, name FROM ne ORDER BY name

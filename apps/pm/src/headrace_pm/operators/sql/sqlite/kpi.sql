@@ -33,9 +33,3 @@ SELECT d.ne_id, CAST(unixepoch(d.record_time) / :step_s AS INTEGER), d.counter_i
   CROSS JOIN pm_counter_data d ON d.ne_id = g.ne_id AND d.record_time = g.record_time AND d.duration = g.duration
        AND d.counter_id = c.value
  GROUP BY 1, 2, 3
-
--- name: kpi_one
-SELECT name, formula, unit FROM pm_kpi WHERE name = :name
-
--- name: kpi_list
-SELECT name, formula, unit FROM pm_kpi ORDER BY name

@@ -1,10 +1,6 @@
 -- name: unknown_counted
 SELECT version FROM pm_unknown_counter_file WHERE version IN (SELECT value FROM json_each(:versions))
 
--- name: unknown_count_file
--- A second insert is refused: who counts a revision twice has lost against another process.
-INSERT INTO pm_unknown_counter_file (version) VALUES (:version)
-
 -- name: unknown_add
 INSERT INTO pm_unknown_counter (counter_id, seen, first_seen_at, last_seen_at, last_file)
 VALUES (:counter_id, :seen, :first_seen_at, :last_seen_at, :last_file)
@@ -20,6 +16,3 @@ SELECT u.counter_id, u.seen, u.first_seen_at AS "first [time]", u.last_seen_at A
  WHERE NOT EXISTS (SELECT 1 FROM counter_cat c JOIN extra_field_column e ON e.level_id = c.object_level
                     WHERE c.counter_id = u.counter_id AND e.code = 'rat_type')
  ORDER BY u.seen DESC, u.counter_id LIMIT :count_max
-
--- name: counter_level
-SELECT level_id FROM extra_field_column WHERE code = 'rat_type'

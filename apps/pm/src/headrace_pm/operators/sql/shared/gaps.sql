@@ -1,0 +1,2 @@
+-- name: elements
+SELECT id, name FROM ne ORDER BY name

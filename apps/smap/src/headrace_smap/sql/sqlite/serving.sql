@@ -1,3 +1,0 @@
--- name: answers
--- Whether the database answers at all.
-SELECT 1;
