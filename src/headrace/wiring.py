@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from headrace.core.catalogue import Catalogue
 from headrace.core.checks import Check
-from headrace.core.errors import CallerError, MissingExtra
+from headrace.core.errors import CallerError, MissingExtra, NotFound, SchemaMismatch
 from headrace.core.redaction import redacted
 from headrace.core.schema_versions import SchemaVersions
 from headrace.core.table_statements import TableStatement
@@ -175,22 +175,30 @@ async def connect(url: str, tables: Statements | Sequence[Statements] = ()) -> A
 
 
 @asynccontextmanager
-async def open_tables(url: str, tables: Statements | Sequence[Statements]) -> AsyncIterator[OpenTables]:
+async def open_tables(
+    url: str, tables: Statements | Sequence[Statements], make: bool = True
+) -> AsyncIterator[OpenTables]:
     """Open an application's own tables where they are, and give everything back at the end: in a store, whose `Engine`
     is the answer, or in a MySQL or MariaDB database, which is none.
 
-    `mysql://user:password@host:3306/database`, or the URL of a store. What is missing of the tables is made here.
+    `mysql://user:password@host:3306/database`, or the URL of a store. What is missing of the tables is made here; for
+    those who only read, and do not `make`, it is a `SchemaMismatch`.
     """
     brought = (tables,) if isinstance(tables, Statements) else tables
     if not url.startswith(f"{_MYSQL}://"):
-        async with connect(url, brought) as engine:
-            yield engine
+        if not make and missing(url):
+            raise NotFound(f"there are no tables at {redacted(url)}")
+        store = await open_store(url)
+        try:
+            yield Engine(store, Seams(), await _catalogue(store.tables, brought, make))
+        finally:
+            await store.close()
         return
     _need_mysql()
     from headrace.adapters.mysql.tables import MysqlTables
 
     async with MysqlTables.open(url) as opened:
-        yield OpenTables(opened, Seams(), await _catalogue(opened, brought))
+        yield OpenTables(opened, Seams(), await _catalogue(opened, brought, make))
 
 
 @asynccontextmanager
@@ -259,12 +267,15 @@ def submit_many_in(
     return caller_transactions.submit_in(connection, whole, notify).job
 
 
-async def _catalogue(opened: Tables, tables: Sequence[Statements]) -> Catalogue:
+async def _catalogue(opened: Tables, tables: Sequence[Statements], make: bool = True) -> Catalogue:
     """The statements of several packages, whose tables are there from now on."""
     dialect, found = opened.dialect, dict[str, TableStatement]()
     for brought in tables:
-        if migrations := brought.migrations(dialect):
+        migrations = brought.migrations(dialect)
+        if migrations and make:
             await opened.migrate(brought.owner, migrations)
+        elif migrations and (lacking := await opened.missing(brought.owner, migrations)):
+            raise SchemaMismatch(f"the tables of {brought.owner} are not there, or lack {', '.join(lacking)}")
         named = brought.named(dialect)
         if twice := sorted(found.keys() & named.keys()):
             raise CallerError(f"{brought.package} has a statement {twice[0]}, and another package has one too")

@@ -16,6 +16,7 @@ from headrace.cli.session import Session
 from headrace.commands import Check, bad, service_commands, warning
 from headrace.errors import CallerError, Unreachable
 from headrace.services import Frame, HttpSettings, Part, Service, export_lines
+from headrace.testing import HttpAnswer, HttpReceiver
 from headrace.testing.service_process import exported_variables
 
 
@@ -109,3 +110,12 @@ def test_up_says_how_other_commands_find_the_same_data() -> None:
     assert (said, unset) == ("commands in another shell work on the same data after:", "unset SHOP_STORE")
     assert exported_variables(exports) == variables
     assert list(export_lines({}, unset=("SHOP_STORE",))) == []
+
+
+async def test_doctor_takes_no_other_program_for_a_service() -> None:
+    bakery = HttpAnswer(200, {"status": "alive", "service": "bakery-counter"})
+    with HttpReceiver(lambda _request: bakery) as other:
+        port = other.address.partition(":")[2]
+        found = (await SHOP.examine({"SHOP_HTTP_PORT": port}))[-1]
+    assert (found.state, found.name) == ("warning", "shop counter")
+    assert found.found == f"another program answers at 127.0.0.1 port {port}, which is not shop counter"

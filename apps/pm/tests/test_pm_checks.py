@@ -33,6 +33,7 @@ async def test_the_tables_are_examined(mariadb_server: MariaServer, mariadb_data
             "UPDATE extra_field_column SET level_id = 9",
             "INSERT INTO ftp_path VALUES (7, 7, '/x/')",
             "INSERT INTO ftp_server VALUES (2, '5GA', 'h', 21, 'u', 'hunter2'), (3, '5GA', 'h', 22, 'u', 'env:NONE')",
+            "INSERT INTO ftp_server VALUES (4, '5GA', '10.0.0.1', 21, 'pm', 'env:PM_FTP')",
             "UPDATE pm_kpi SET formula = 'exec(c1)'",
             "ALTER TABLE file_processing_state DROP INDEX uk_file",
         ):
@@ -43,6 +44,7 @@ async def test_the_tables_are_examined(mariadb_server: MariaServer, mariadb_data
         "warning file_processing_state: file_processing_state has no unique key",
         "bad ftp_server: row 2: a password_ref is neither",
         "bad ftp_server: row 3: env:NONE holds no password",
+        "bad ftp_server: the servers 1 and 4 are the same one, 10.0.0.1_21_pm, for 5GA",
         "warning ftp_path: server 2 has no folder",
         "warning ftp_path: row 7 is on server 7",
         "bad counter_cat: has no counter at level 9; its levels: 3, 4",

@@ -91,6 +91,19 @@ BAD: Mapping[str, tuple[dict[str, str], type[CallerError], str]] = {
     ),
     "a server without a port": ({"ftp_server": f"{SERVER}1,5GA,h,0,pm,env:A\n"}, CallerError, "lacks a port"),
     "a path of no server": ({"ftp_path": "id,server_id,path\n1,7,/a/\n"}, Conflict, "server 7"),
+    "a server that stands there twice": (
+        {"ftp_server": f"{SERVER}1,5GA,h,21,pm,env:A\n2,5GA,ftp://h,21,pm,env:B\n"},
+        Conflict,
+        "servers 1 and 2 are the same one, h_21_pm, for 5GA",
+    ),
+    "a folder of one server for two systems": (
+        {
+            "ftp_server": f"{SERVER}1,5GA,h,21,pm,env:A\n2,4GA,h,21,pm,env:A\n",
+            "ftp_path": "id,server_id,path\n1,1,/5g/\n2,2,/4g/\n3,2,/5g/\n",
+        },
+        Conflict,
+        "both have the folder /5g/",
+    ),
     "an element with two ids": ({"ne": "id,name\n1,a\n2,a\n"}, Conflict, "ids 1 and 2"),
     "a key twice": ({"ne": "id,name\n1,a\n1,b\n"}, CallerError, "line 3: 1 stands there twice"),
     "no number": ({"ne": "id,name\nx,a\n"}, CallerError, "'x' is no whole number"),

@@ -15,6 +15,7 @@ import pytest
 from pm_operator_world import FILES, counted, operator_tables, query, written
 
 from headrace.testing.rig.ftp import PASSWORD, FtpServer
+from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.operators.unknown_counters import UnknownCounters
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -120,6 +121,8 @@ def test_files_are_listed_counted_and_redone_by_command(
     # What stands for anything in SQL stands for itself here.
     assert [each["file_name"] for each in pm("files", "--name", "a_*")["files"]] == ["a_1.dat"]
     assert [each["file_name"] for each in pm("files", "--name", "*%*")["files"]] == ["a%2.dat"]
+    assert pm("files", "--name", "A_*")["files"] == [], "names that differ in case are two"
+    assert pm("redo", "--name", "A*", code=3)["files"] == 0
     assert [each["error_message"] for each in pm("files", "--error", "bad*")["files"]] == ["bad frame"]
     assert pm("files", "--server", "other")["files"] == []
     assert pm("files", "--state", "PENDIG", code=2)["error"]["message"] == "no file is in the state PENDIG"
@@ -161,6 +164,7 @@ def test_the_archive_is_shown_and_then_cleared_by_command(
     assert pm("archive", "--older-than", "30d", "--yes")["deleted"] == 2
     assert [path.name for path in done.iterdir()] == ["new.dat"]
     assert pm("archive", "--older-than", "2h", code=2)["error"]["message"] == "an archive is kept for a day at least"
+    assert pm("archive", "--older-than", "x", code=2)["error"]["hint"] == "write 30d or 48h; a day at least"
     assert "no server other" in pm("archive", "--older-than", "9d", "--server", "other", code=3)["error"]["message"]
     ftp_site.stop()
     told = pm("archive", "--older-than", "30d", code=5)["folders"][0]["error"]
@@ -183,6 +187,47 @@ def test_doctor_looks_at_every_folder(headrace_command: Command, ftp_site: FtpSe
     assert f"bad      folder: {second}: log in: 530" in told
     assert "ok       folder: 1 of 3 can be listed" in told
     assert "hunter2" not in told
+
+
+def test_reading_creates_nothing(
+    headrace_command: Command, mariadb_server: MariaServer, mariadb_database: str, tmp_path: Path
+) -> None:
+    """All commands have their tables from one place, which is asked here; `doctor` has its own."""
+    home, database = tmp_path / "none", mariadb_database.rpartition("/")[2]
+    folder = str(written(tmp_path / "d"))
+    on_file, on_server = {"PM_HOME": str(home), "PM_MYSQL_DSN": ""}, {"PM_MYSQL_DSN": mariadb_database}
+    for words, where in (
+        (("status",), on_server),
+        (("doctor",), on_server),
+        (("doctor",), on_file),
+        (("import", folder, "--dry-run"), on_file),
+    ):
+        done = headrace_command("pm", *words, PM_KAFKA_BOOTSTRAP="127.0.0.1:1", **where)
+        assert done.returncode != 0, words
+        assert "headrace pm init" in done.stdout + done.stderr, words
+    assert not home.exists()
+    assert mariadb_server.query("SHOW TABLES", database) == []
+
+
+def test_lists_for_people_say_what_they_leave_out(headrace_command: Command, tmp_path: Path) -> None:
+    place = {"PM_HOME": str(tmp_path / "home"), "PM_MYSQL_DSN": ""}
+    elements = "".join(f"{number},gnb-{number}\n" for number in range(1, 29))
+    folder = written(tmp_path / "d", {**FILES, "ne": f"id,name\n{elements}"})
+    imported = headrace_command("pm", "import", str(folder), **place)
+    assert "  + 10, gnb-10\n  … and 18 more\n" in imported.stdout
+    asyncio.run(two_hours(f"sqlite:///{tmp_path / 'home' / 'pm.db'}"))
+    day = ("--from", "2026-01-01", "--to", "2026-01-02")
+    told = headrace_command("pm", "gaps", "--ne", "gnb-1", *day, **place).stdout
+    assert "01-01 00:15 to 00:30, 01-01 00:45 to 01-02 00:00" in " ".join(told.split())
+    told = headrace_command("pm", "kpi", "show", "rrc_success", *day, **place).stdout
+    assert "2026-01-01 00:00" in told
+    assert "2026-01-01 05:00" not in told
+    assert "23 of 24 values have no record at all" in told
+
+
+async def two_hours(url: str) -> None:
+    async with operator_tables(url) as tables:
+        await counted(tables, 1, (0, 2), {101: 1.0, 102: 4.0})
 
 
 def test_what_cannot_be_answered_says_what_to_do(headrace_command: Command, tmp_path: Path) -> None:

@@ -50,3 +50,6 @@ class Tables(Protocol):
         """Apply those that are missing, each once, in one transaction where there are such (`transactional_ddl`); their
         names. Several may do so at once. Nothing is asked of a role for what is there. `SchemaMismatch` if the tables
         are newer than the last migration."""
+
+    async def missing(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        """The names of those that `migrate` would apply. Nothing is changed."""

@@ -201,6 +201,9 @@ def _ready_at(application: str, names: Sequence[str], place: tuple[str, int]) ->
     for name in names:
         if f'"{application}-{name}"'.encode() in said:
             title, service = f"{application} {name}", name
+    if not service:
+        words = f"another program answers at {host} port {port}, which is not {title}"
+        return warning(title, words, "stop that one, or name another port"), service
     if not alive:
         return bad(title, "is not well", "see its log"), service
     return fine(title, f"is alive at {host} port {port}"), service

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headrace.errors import NotFound, SchemaMismatch
 from headrace.services import Check, Frame, Part, Service, Talk, export_lines
 from headrace_pm.clickhouse.frame import open_clickhouse
 from headrace_pm.kafka.settings import PREFIX
@@ -69,13 +70,16 @@ async def _checks(settings: PmSettings) -> Sequence[Check]:
     from headrace_pm.operators.checks import examined_tables
     from headrace_pm.operators.folder_checks import examined_folders
     from headrace_pm.work.network_tables import ServerDirectory
-    from headrace_pm.work.pipeline import tables_of
+    from headrace_pm.work.pipeline import made_tables_of
 
     pools = ServerPools(settings)
     try:
-        async with tables_of(settings) as tables:
+        async with made_tables_of(settings) as tables:
             found = await examined_tables(tables, settings.environment)
             return [*found, *await examined_folders(pools, await ServerDirectory(tables).read())]
+    except (NotFound, SchemaMismatch):
+        # The part `tables` has said it.
+        return ()
     finally:
         await pools.close()
 

@@ -7,7 +7,7 @@ say so. Commands that change rows are in one transaction with their row. A lock 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pymysql
@@ -47,11 +47,25 @@ def migrate_alone(options: MysqlOptions, owner: str, migrations: Sequence[TableM
         for part in migration.parts:
             if found := belongs_to_us(part.text):
                 raise refused(migration.name, f"{found} belongs to headrace")
+    return _alone(options, lambda connection: _migrate(connection, owner, migrations))
+
+
+def missing_alone(options: MysqlOptions, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    """On a connection of its own: the names of what is missing."""
+    return _alone(options, lambda connection: _missing(connection, owner, migrations))
+
+
+def _alone(options: MysqlOptions, work: Callable[[MysqlConnection], list[str]]) -> list[str]:
     own = MysqlOwner(options)
     try:
-        return own.run(lambda connection: _migrate(connection, owner, migrations), write=True)
+        return own.run(work, write=True)
     finally:
         own.close()
+
+
+def _missing(connection: MysqlConnection, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    applied = _applied(connection, owner, migrations) if _exists(connection, "headrace_table_migration") else []
+    return [migration.name for migration in pending(owner, migrations, applied)]
 
 
 def _migrate(connection: MysqlConnection, owner: str, migrations: Sequence[TableMigration]) -> list[str]:

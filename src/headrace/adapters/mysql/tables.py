@@ -17,7 +17,7 @@ from pymysql.constants import ER
 
 from headrace.adapters.connection_lanes import ConnectionLanes
 from headrace.adapters.mysql.driver import MysqlDriver
-from headrace.adapters.mysql.migrations import migrate_alone
+from headrace.adapters.mysql.migrations import migrate_alone, missing_alone
 from headrace.adapters.mysql.options import MysqlOptions
 from headrace.adapters.mysql.runs import Sentence, one, run
 from headrace.adapters.mysql.statements import check_statement, own_statements
@@ -85,6 +85,9 @@ class MysqlTables:
 
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
         return await asyncio.to_thread(migrate_alone, self._options, owner, migrations)
+
+    async def missing(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await asyncio.to_thread(missing_alone, self._options, owner, migrations)
 
     def close(self) -> None:
         """Give the connections back. Idempotent."""

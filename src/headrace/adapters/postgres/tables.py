@@ -73,7 +73,10 @@ class PostgresTables:
         return done
 
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
-        return await asyncio.to_thread(_migrate_alone, self._url, owner, migrations)
+        return await asyncio.to_thread(_alone, self._url, lambda line: _migrate(line, owner, migrations))
+
+    async def missing(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await asyncio.to_thread(_alone, self._url, lambda line: _missing(line, owner, migrations))
 
     def close(self) -> None:
         if self._opened is not None:
@@ -175,11 +178,11 @@ def _call(connection: Connection, name: str, values: Sequence[Any]) -> Cursor:
     return connection.cursor(binary=True).execute(statements()[name].encode(), values)
 
 
-def _migrate_alone(url: str, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+def _alone(url: str, work: Callable[[Connection], list[str]]) -> list[str]:
     """On a connection of its own, which nobody cuts: an index on a large table takes as long as it takes."""
     own = Owner(url, _prepare)
     try:
-        return own.run(lambda connection: _migrate(connection, owner, migrations), write=True)
+        return own.run(work, write=True)
     finally:
         own.close()
 
@@ -195,6 +198,10 @@ def _migrate(connection: Connection, owner: str, migrations: Sequence[TableMigra
                 _make(connection, migration, part)
             _call(connection, "table_migrated", (owner, migration.number, migration.name))
     return [migration.name for migration in missing]
+
+
+def _missing(connection: Connection, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+    return [migration.name for migration in pending(owner, migrations, _applied(connection, owner))]
 
 
 def _applied(connection: Connection, owner: str) -> list[int]:

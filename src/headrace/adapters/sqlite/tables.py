@@ -51,6 +51,10 @@ class SqliteTables:
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
         return await self._transactions.write(lambda tx: _migrate(tx, owner, migrations))
 
+    async def missing(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        found = await self._transactions.read(lambda tx: _missing(tx, owner, migrations))
+        return [migration.name for migration in found]
+
 
 def apply(tx: Transaction, unit: Unit) -> UnitDone:
     """All of it in the transaction that is open; what is raised undoes all of it."""
@@ -82,12 +86,16 @@ def _rows(tx: Transaction, statement: TableStatement, values: Mapping[str, objec
 
 
 def _migrate(tx: Transaction, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
-    missing = pending(owner, migrations, [number for (number,) in tx.all("table_migrations", owner=owner)])
+    missing = _missing(tx, owner, migrations)
     for migration in missing:
         for part in migration.parts:
             _make(tx, migration, part)
         tx.run("table_migrated", owner=owner, number=migration.number, name=migration.name, now=tx.wall())
     return [migration.name for migration in missing]
+
+
+def _missing(tx: Transaction, owner: str, migrations: Sequence[TableMigration]) -> list[TableMigration]:
+    return pending(owner, migrations, [number for (number,) in tx.all("table_migrations", owner=owner)])
 
 
 def _make(tx: Transaction, migration: TableMigration, part: TablePart) -> None:

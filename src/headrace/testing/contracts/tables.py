@@ -63,6 +63,9 @@ class LossyTables:
     async def migrate(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
         return await self._tables.migrate(owner, migrations)
 
+    async def missing(self, owner: str, migrations: Sequence[TableMigration]) -> list[str]:
+        return await self._tables.missing(owner, migrations)
+
 
 class UnitContract(Selected):
     """`ports.tables.Tables`: units."""
@@ -294,7 +297,10 @@ class MigrationContract(Selected):
 
     async def test_each_migration_is_applied_once(self, store: HasTables, handles: Sequence[HasTables]) -> None:
         more = TableMigration(2, "more", (TablePart("", "INSERT INTO shelf (article) VALUES ('first')"),))
+        both = [shelf_of(store.tables.dialect), TableMigration(2, "nothing", ())]
+        assert [await store.tables.missing("contract", both) for _ in range(2)] == [["shelf", "nothing"]] * 2
         assert await store.tables.migrate("contract", [shelf_of(store.tables.dialect)]) == ["shelf"]
+        assert await store.tables.missing("contract", both) == ["nothing"]
         assert await store.tables.migrate("contract", [shelf_of(store.tables.dialect)]) == []
         made = await asyncio.gather(
             *(each.tables.migrate("contract", [shelf_of(store.tables.dialect), more]) for each in handles)

@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 
 def archive(
     context: typer.Context,
-    older_than: Annotated[str, typer.Option("--older-than", help="Files last changed longer ago: 30d, 48h.")],
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Files last changed longer ago: 30d, 48h; a day at least.")
+    ],
     server: Annotated[str | None, typer.Option("--server", help="host_port_user of one server. Else all.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete them; without, they are only shown.")] = False,
 ) -> int:
@@ -32,7 +34,7 @@ def archive(
     """
     from headrace_pm.operators.periods import length_of
 
-    age = length_of(older_than, "--older-than")
+    age = length_of(older_than, "--older-than", "write 30d or 48h; a day at least")
 
     async def work(tables: OpenTables) -> list[ArchiveFolder]:
         from datetime import UTC, datetime

@@ -106,8 +106,9 @@ def _show_gaps(console: Any, found: GapReport, holey: Sequence[ElementDelivery],
 
 
 def _runs(each: ElementDelivery) -> str:
+    """From when to when, the last moment left out; a single period is shown like many."""
     shown = [
-        f"{run.first:%m-%d %H:%M} … {run.end:%m-%d %H:%M}" if run.count > 1 else f"{run.first:%m-%d %H:%M}"
+        f"{run.first:%m-%d %H:%M} to {run.end:{'%H:%M' if run.first.date() == run.end.date() else '%m-%d %H:%M'}}"
         for run in each.gaps[:GAPS_SHOWN]
     ]
     rest = len(each.gaps) - len(shown)

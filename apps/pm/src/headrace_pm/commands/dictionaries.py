@@ -90,6 +90,8 @@ def _told(document: dict[str, Any]) -> str:
     for name, facts in document["tables"].items():
         lines.append(f"{name}: +{facts['added']:,} ~{facts['changed']:,} -{facts['removed']:,}, {facts['rows']:,} rows")
         lines += [f"  {example}" for example in facts["examples"]]
+        if rest := facts["added"] + facts["changed"] + facts["removed"] - len(facts["examples"]):
+            lines.append(f"  … and {rest:,} more")
     if document["files_released"]:
         lines.append(f"{document['files_released']:,} files that waited for an element go on")
     if document["dry_run"]:

@@ -132,11 +132,9 @@ def files(
 
     async def work(tables: OpenTables) -> list[ListedRow]:
         from headrace_pm.operators.file_list import FileFilter, listed_files
-        from headrace_pm.tables.redo import like_pattern
 
         await _known_state(tables, state)
-        patterns = (like_pattern(name) if name else None, like_pattern(error) if error else None)
-        return await listed_files(tables, FileFilter(state, *patterns, server), limit, before)
+        return await listed_files(tables, FileFilter(state, name or None, error or None, server), limit, before)
 
     found = on_tables(work)
     after = found[-1].id if len(found) == limit else None

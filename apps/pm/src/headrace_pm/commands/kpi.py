@@ -144,6 +144,7 @@ def _show_points(
     from headrace.commands import Column, print_list
 
     form = "%Y-%m-%d %H:%M" if asked.step.value == StepOption.HOUR.value else "%Y-%m-%d"
+    all_points, points = points, [point for point in points if point.samples or point.nulls]
     columns = [
         Column("at", [point.at.astimezone(asked.zone).strftime(form) for point in points]),
         Column(escape(f"{kpi.name} {kpi.unit}".strip()), [_value(point) for point in points]),
@@ -153,6 +154,8 @@ def _show_points(
     if asked.each:
         columns.insert(1, Column("element", [escape(point.element) for point in points]))
     print_list(console, columns)
+    if empty := len(all_points) - len(points):
+        console.print(f"{empty:,} of {len(all_points):,} values have no record at all, and are not listed")
     console.print(f"{kpi.formula.text}: {document['missing']} missing, {document['undefined']} divided by zero")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.commands import Check
-from headrace.errors import Conflict
-from headrace_pm.cutover.checks import CutoverPlan, open_checks
+from headrace.errors import Conflict, SchemaMismatch
+from headrace_pm.cutover.checks import NO_SHADOW, CutoverPlan, open_checks
 from headrace_pm.cutover.mode import ProductionMode, open_record
 from headrace_pm.settings import PmSettings
 from headrace_pm.shadow.service import shadow_settings
@@ -38,13 +38,16 @@ class Changeover:
 
 async def changed_over(settings: PmSettings, plan: CutoverPlan, only_check: bool = False) -> Changeover:
     """Check, and change over if all is good."""
-    async with open_checks(settings) as (checks, record):
-        found = Changeover(await checks.made(plan), changed=False)
-        if only_check or not found.may_change:
-            return found
-        note = json.dumps([f"{check.name}: {check.found}" for check in found.checks], ensure_ascii=False)
-        await record.change(ProductionMode.PRODUCTION, note)
-        return Changeover(found.checks, changed=True)
+    try:
+        async with open_checks(settings) as (checks, record):
+            found = Changeover(await checks.made(plan), changed=False)
+            if only_check or not found.may_change:
+                return found
+            note = json.dumps([f"{check.name}: {check.found}" for check in found.checks], ensure_ascii=False)
+            await record.change(ProductionMode.PRODUCTION, note)
+            return Changeover(found.checks, changed=True)
+    except SchemaMismatch:
+        return Changeover([NO_SHADOW], changed=False)
 
 
 async def rolled_back(settings: PmSettings) -> str:

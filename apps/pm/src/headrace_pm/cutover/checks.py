@@ -28,6 +28,7 @@ from headrace_pm.work.network_tables import ServerDirectory
 
 ENDED = ("COMPLETED", "MOVED", "ERROR")
 NAMES_SHOWN = 5
+NO_SHADOW = bad("mode", "there is no shadow", "start `headrace pm shadow`, and let it run for some periods")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class CutoverChecks:
     async def _mode(self) -> Check:
         row = await self._record.now()
         if row is None:
-            return bad("mode", "there is no shadow", "start `headrace pm shadow`, and let it run for some periods")
+            return NO_SHADOW
         if row.mode is ProductionMode.PRODUCTION:
             return bad("mode", f"pm is production since {row.changed_at:%Y-%m-%d %H:%M:%S}", "--rollback goes back")
         return fine("mode", f"the shadow is beside the old system since {row.changed_at:%Y-%m-%d %H:%M:%S}")
@@ -146,9 +147,9 @@ class CutoverChecks:
 
 @asynccontextmanager
 async def open_checks(settings: PmSettings) -> AsyncIterator[tuple[CutoverChecks, CutoverRecord]]:
-    """On the database and the file servers of the settings."""
+    """On the database and the file servers of the settings. Nothing is made: `SchemaMismatch` without a shadow."""
     own = shadow_settings(settings)
-    async with open_record(own) as record, shadow_tables_of(own) as tables:
+    async with open_record(own, make=False) as record, shadow_tables_of(own, make=False) as tables:
         pools = ServerPools(own)
         try:
             yield CutoverChecks(own, record, tables, pools), record

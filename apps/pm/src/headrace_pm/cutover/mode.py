@@ -99,7 +99,7 @@ class CutoverRecord:
 
 
 @asynccontextmanager
-async def open_record(settings: PmSettings) -> AsyncIterator[CutoverRecord]:
-    """On the database of the settings, which is no embedded one."""
-    async with open_tables(settings.tables_url, CUTOVER_TABLES) as tables:
+async def open_record(settings: PmSettings, make: bool = True) -> AsyncIterator[CutoverRecord]:
+    """On the database of the settings, which is no embedded one. Who only reads does not `make` its table."""
+    async with open_tables(settings.tables_url, CUTOVER_TABLES, make) as tables:
         yield CutoverRecord(tables)

@@ -62,7 +62,7 @@ def receipt_page(receipt: CounterReceipt, story: CounterStory) -> Document:
     if receipt.right:
         said = words("right", rows=words.number(receipt.rows_wanted), held=receipt.held_when_killed)
     header = Header(words("title"), words("title"), said, tone="good" if receipt.right else "bad")
-    happened = [TableColumn(words("second"), "second"), TableColumn(words("event"), "event", wide=True)]
+    happened = [TableColumn(words("second"), "second", number=True), TableColumn(words("event"), "event", wide=True)]
     rows = [(f"{event.at_s:.1f}", event.text) for event in story.events]
     return document(
         words,

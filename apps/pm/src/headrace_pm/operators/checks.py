@@ -10,6 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.tables import OpenTables
 from headrace_pm.ftp.errors import PasswordMissing
 from headrace_pm.ftp.servers import FileServer
+from headrace_pm.operators.dictionary_import import shared_folder
 from headrace_pm.operators.kpi.formula import Formula
 from headrace_pm.tables.adoption import examined
 
@@ -51,6 +52,8 @@ def _servers(servers: Rows, paths: Rows, environment: Mapping[str, str]) -> Iter
             yield bad("ftp_server", f"row {number}: {error}", hint)
     if not faults:
         yield fine("ftp_server", f"{len(servers):,} servers, and each has its password")
+    if twice := shared_folder(servers, paths):
+        yield bad("ftp_server", twice, f"files of one belong to one row; correct it: {IMPORT}")
     known = {row[0] for row in servers}
     for number in sorted(known - {row[1] for row in paths}):
         yield warning(

@@ -12,9 +12,11 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from headrace.errors import CallerError, Conflict
 from headrace.tables import OpenTables
+from headrace_pm.ftp.servers import FileServer
 from headrace_pm.operators.import_tables import IMPORTED, Cells, ImportTable, Key, digest_of, require_some
 
 # Less than a unit of work may hold.
@@ -75,6 +77,8 @@ class DictionaryImport:
         results = {**stored, **{change.table.name: change.result for change in changes}}
         _check_names(results["ne"].values())
         _check_servers(results["ftp_path"].values(), {key[0] for key in results["ftp_server"]})
+        if twice := shared_folder(results["ftp_server"].values(), results["ftp_path"].values()):
+            raise Conflict(twice, "files of a folder belong to one server of one system type; give it one row")
         return changes
 
     async def apply(self, changes: Sequence[TableChange], source: str, now: datetime) -> None:
@@ -129,6 +133,27 @@ def _check_names(elements: Iterable[Cells]) -> None:
                 f"the element {name} would have the ids {first} and {number}",
                 "counters are stored by id: give it the id that it has, or remove the other row with --prune",
             )
+
+
+def shared_folder(servers: Iterable[Sequence[Any]], paths: Iterable[Sequence[Any]]) -> str:
+    """What two rows would both take files from: a server that stands there twice for one system type, or a folder of it
+    for two, of which each would miss what the other has moved. Empty if there is none, or rows that cannot be read."""
+    numbers: dict[tuple[str, str], str] = {}
+    keys: dict[str, str] = {}
+    for number, system_type, host, port, user_name, password_ref in servers:
+        try:
+            server = FileServer.of_row(system_type, host, int(port), user_name, password_ref)
+        except CallerError:
+            continue
+        keys[str(number)] = server.key
+        if (first := numbers.setdefault((server.system_type, server.key), str(number))) != str(number):
+            return f"the servers {first} and {number} are the same one, {server.key}, for {server.system_type}"
+    taken: dict[tuple[str, str], str] = {}
+    for _, number, path in paths:
+        key = keys.get(str(number))
+        if key is not None and (first := taken.setdefault((key, path), str(number))) != str(number):
+            return f"the servers {first} and {number} are the same one, {key}, and both have the folder {path}"
+    return ""
 
 
 def _check_servers(paths: Iterable[Cells], servers: set[str]) -> None:

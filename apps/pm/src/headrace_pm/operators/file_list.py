@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from headrace.tables import OpenTables
+from headrace_pm.tables.redo import like_pattern, name_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,21 @@ class ListedRow:
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """Which files. Patterns are those of LIKE with `!` before what is meant as it is; None narrows nothing."""
+    """Which files; None narrows nothing. `names` and `errors` have `*` and `?` as a shell has."""
 
     state: str | None = None
-    name_like: str | None = None
-    error_like: str | None = None
+    names: str | None = None
+    errors: str | None = None
     server: str | None = None
+
+    def values(self) -> dict[str, object]:
+        """As the statement takes it."""
+        return {
+            "state": self.state,
+            **name_values(self.names),
+            "error_like": None if self.errors is None else like_pattern(self.errors),
+            "server": self.server,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +78,7 @@ async def listed_files(
     tables: OpenTables, wanted: FileFilter, count_max: int, before: int | None = None
 ) -> list[ListedRow]:
     """The newest of them, below an id; the last id of a page leads to the next."""
-    values = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
-    rows = await tables.rows("files_page", **values, before=before, count_max=count_max)
+    rows = await tables.rows("files_page", **wanted.values(), before=before, count_max=count_max)
     return [ListedRow(*row) for row in rows]
 
 

@@ -66,11 +66,11 @@ def moment_of(text: str, option: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def length_of(text: str, option: str) -> timedelta:
+def length_of(text: str, option: str, forms: str = "write 90s, 15m, 24h or 7d") -> timedelta:
     """`15m`, `24h`, `7d`."""
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS or not number.isdecimal() or not 0 < int(number) <= 100_000:
-        raise CallerError(f"{option} {text} is no length of time", "write 90s, 15m, 24h or 7d")
+        raise CallerError(f"{option} {text} is no length of time", forms)
     return timedelta(**{_UNITS[unit]: int(number)})
 
 

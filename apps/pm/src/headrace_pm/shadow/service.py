@@ -29,11 +29,11 @@ def shadow_settings(settings: PmSettings) -> PmSettings:
     return replace(settings, kafka_topic=settings.shadow_topic, spool_dir=spool, redis_url="")
 
 
-def shadow_tables_of(settings: PmSettings) -> AbstractAsyncContextManager[OpenTables]:
-    """The tables of the shadow; what is missing of them is made."""
+def shadow_tables_of(settings: PmSettings, make: bool = True) -> AbstractAsyncContextManager[OpenTables]:
+    """The tables of the shadow; what is missing of them is made, if so wanted."""
     made = (PM_TABLES.created(DIALECT), OPERATOR_TABLES.created(DIALECT))
     both = [shadow_of(PM_TABLES, *made[1]), shadow_of(OPERATOR_TABLES, *made[0])]
-    return open_tables(settings.tables_url, both)
+    return open_tables(settings.tables_url, both, make)
 
 
 @asynccontextmanager

@@ -34,8 +34,7 @@ class RedoSelection:
         """As the statements take it."""
         return {
             "ids": None if self.ids is None else list(self.ids),
-            "name_like": None if self.names is None else like_pattern(self.names),
-            "name_glob": None if self.names is None else self.names.replace("[", "[[]"),
+            **name_values(self.names),
             "created_from": self.created_from,
             "created_until": self.created_until,
             "state": self.state,
@@ -98,3 +97,11 @@ def like_pattern(names: str) -> str:
     """A pattern of a shell as LIKE … ESCAPE '!' has it."""
     marked = "".join(f"!{each}" if each in "!%_" else each for each in names)
     return marked.replace("*", "%").replace("?", "_")
+
+
+def name_values(names: str | None) -> dict[str, object]:
+    """A pattern of names, in the two forms that dialects take: SQLite's LIKE is blind to case, names are not."""
+    return {
+        "name_like": None if names is None else like_pattern(names),
+        "name_glob": None if names is None else names.replace("[", "[[]"),
+    }

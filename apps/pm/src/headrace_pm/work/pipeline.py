@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 
 from headrace import RetryPolicy
-from headrace.errors import HeadraceError, MissingExtra
+from headrace.errors import HeadraceError, MissingExtra, NotFound, SchemaMismatch
 from headrace.services import Asked, Part
 from headrace.sources import SourceOptions, SourceWorker
 from headrace.tables import OpenTables, open_tables
@@ -66,6 +66,22 @@ def tables_of(settings: PmSettings) -> AbstractAsyncContextManager[OpenTables]:
     if settings.is_embedded:
         settings.home.mkdir(parents=True, exist_ok=True)
     return open_tables(settings.tables_url, (PM_TABLES, OPERATOR_TABLES))
+
+
+@asynccontextmanager
+async def made_tables_of(settings: PmSettings) -> AsyncIterator[OpenTables]:
+    """The tables as they are, for those who only read: nothing is made, neither a file nor a folder for it."""
+    where = str(settings.home) if settings.is_embedded else "the database of PM_MYSQL_DSN"
+    hint = "PM_MYSQL_DSN or PM_HOME says where they are; headrace pm init makes them"
+    async with AsyncExitStack() as stack:
+        try:
+            opening = open_tables(settings.tables_url, (PM_TABLES, OPERATOR_TABLES), make=False)
+            tables = await stack.enter_async_context(opening)
+        except NotFound:
+            raise NotFound(f"there are no tables in {where}", hint) from None
+        except SchemaMismatch as error:
+            raise SchemaMismatch(f"{where}: {error}", error.hint or hint) from None
+        yield tables
 
 
 def spool_name(settings: PmSettings) -> str:

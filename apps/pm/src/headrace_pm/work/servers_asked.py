@@ -11,7 +11,7 @@ from headrace.errors import Unreachable
 from headrace.services import Asked, Part
 from headrace_pm.ftp.seen import open_redis
 from headrace_pm.settings import PmSettings
-from headrace_pm.work.pipeline import tables_of
+from headrace_pm.work.pipeline import made_tables_of
 
 
 async def open_parts(settings: PmSettings, stack: AsyncExitStack) -> Mapping[str, Part]:
@@ -19,7 +19,7 @@ async def open_parts(settings: PmSettings, stack: AsyncExitStack) -> Mapping[str
     parts: dict[str, Part] = {}
 
     async def tables() -> object:
-        async with tables_of(settings) as opened:
+        async with made_tables_of(settings) as opened:
             return await opened.rows("servers_read")
 
     parts["tables"] = Asked(tables)

@@ -8,7 +8,7 @@ SELECT s.id, s.system_type, s.ftp_server_key, s.ftp_path, s.file_name, s.file_si
   FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
  WHERE (:before IS NULL OR s.id < :before)
    AND (:state IS NULL OR s.state = :state)
-   AND (:name_like IS NULL OR s.file_name LIKE :name_like ESCAPE '!')
+   AND (:name_like IS NULL OR CONVERT(s.file_name USING utf8mb4) COLLATE utf8mb4_bin LIKE :name_like ESCAPE '!')
    AND (:server IS NULL OR s.ftp_server_key = :server)
    AND (:error_like IS NULL OR s.error_message LIKE :error_like ESCAPE '!')
  ORDER BY s.id DESC LIMIT :count_max

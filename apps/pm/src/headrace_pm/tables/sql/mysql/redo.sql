@@ -2,7 +2,7 @@
 SELECT s.state, COUNT(*), COALESCE(SUM(c.owner IS NOT NULL AND c.until > UTC_TIMESTAMP(6)), 0)
   FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
  WHERE (:ids IS NULL OR s.id IN (SELECT j.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) j))
-   AND (:name_like IS NULL OR s.file_name COLLATE utf8mb4_bin LIKE :name_like ESCAPE '!')
+   AND (:name_like IS NULL OR CONVERT(s.file_name USING utf8mb4) COLLATE utf8mb4_bin LIKE :name_like ESCAPE '!')
    AND (:created_from IS NULL OR s.created_at >= :created_from)
    AND (:created_until IS NULL OR s.created_at < :created_until)
    AND (:state IS NULL OR s.state = :state) AND (:system_type IS NULL OR s.system_type = :system_type)
@@ -13,7 +13,7 @@ SELECT s.id
   FROM file_processing_state s
  WHERE s.id > :after
    AND (:ids IS NULL OR s.id IN (SELECT j.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) j))
-   AND (:name_like IS NULL OR s.file_name COLLATE utf8mb4_bin LIKE :name_like ESCAPE '!')
+   AND (:name_like IS NULL OR CONVERT(s.file_name USING utf8mb4) COLLATE utf8mb4_bin LIKE :name_like ESCAPE '!')
    AND (:created_from IS NULL OR s.created_at >= :created_from)
    AND (:created_until IS NULL OR s.created_at < :created_until)
    AND (:state IS NULL OR s.state = :state) AND (:system_type IS NULL OR s.system_type = :system_type)
