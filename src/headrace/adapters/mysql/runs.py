@@ -55,7 +55,7 @@ def answered(answer: Any) -> tuple[int, list[Row]]:
     return int(answer.affected_rows), rows
 
 
-class Sentence:
+class StatementPacket:
     """Statements that wait to be sent together, and the steps that they are of; some are of none. `answered` are those
     that the server has run so far."""
 

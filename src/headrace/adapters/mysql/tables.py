@@ -19,7 +19,7 @@ from headrace.adapters.connection_lanes import ConnectionLanes
 from headrace.adapters.mysql.driver import MysqlDriver
 from headrace.adapters.mysql.migrations import migrate_alone, missing_alone
 from headrace.adapters.mysql.options import MysqlOptions
-from headrace.adapters.mysql.runs import Sentence, one, run
+from headrace.adapters.mysql.runs import StatementPacket, one, run
 from headrace.adapters.mysql.statements import check_statement, own_statements
 from headrace.adapters.mysql.values import literal
 from headrace.adapters.mysql.wire import MysqlConnection
@@ -118,22 +118,22 @@ def apply(connection: MysqlConnection, unit: Unit) -> UnitDone:
     """
     connection.committing = False
     is_sure = unit.repeatable and all(step.expect is None for step in unit.steps)
-    sentence = Sentence(connection)
-    sentence.add(b"BEGIN")
+    packet = StatementPacket(connection)
+    packet.add(b"BEGIN")
     if not unit.repeatable:
-        sentence.add(own_statements()["unit_insert"].encode() % literal(unit.unit_id).encode())
+        packet.add(own_statements()["unit_insert"].encode() % literal(unit.unit_id).encode())
     try:
-        done = _run(connection, sentence, unit.steps)
+        done = _run(connection, packet, unit.steps)
         if not is_sure:
-            done += sentence.send()
-        sentence.add(b"COMMIT")
+            done += packet.send()
+        packet.add(b"COMMIT")
         connection.committing = True
-        done += sentence.send()
+        done += packet.send()
     except BaseException as error:
         with contextlib.suppress(pymysql.MySQLError):
             if connection.open:
                 connection.rollback()
-        if not unit.repeatable and sentence.answered == 1 and _is_duplicate(error):
+        if not unit.repeatable and packet.answered == 1 and _is_duplicate(error):
             # One of a transaction that was not over yet was waited for.
             return UnitDone(None, ())
         raise
@@ -141,14 +141,14 @@ def apply(connection: MysqlConnection, unit: Unit) -> UnitDone:
     return UnitDone(tuple(done), ())
 
 
-def _run(connection: MysqlConnection, sentence: Sentence, steps: Sequence[Step]) -> list[StepDone]:
-    """The steps in order; the last of them may wait in the sentence."""
+def _run(connection: MysqlConnection, packet: StatementPacket, steps: Sequence[Step]) -> list[StepDone]:
+    """The steps in order; the last of them may wait in the packet."""
     done: list[StepDone] = []
     for step in steps:
-        if sentence.takes(step):
-            done += sentence.add_step(step)
+        if packet.takes(step):
+            done += packet.add_step(step)
         else:
-            done += sentence.send()
+            done += packet.send()
             done.append(_step(connection, step))
     return done
 
@@ -165,9 +165,9 @@ def forget_marks(connection: MysqlConnection) -> None:
 
 def _applied(connection: MysqlConnection, unit: Unit) -> UnitDone:
     connection.committing = False
-    sentence = Sentence(connection)
-    done = _run(connection, sentence, unit.steps)
-    return UnitDone((*done, *sentence.send()), ())
+    packet = StatementPacket(connection)
+    done = _run(connection, packet, unit.steps)
+    return UnitDone((*done, *packet.send()), ())
 
 
 def _step(connection: MysqlConnection, step: Step) -> StepDone:
