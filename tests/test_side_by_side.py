@@ -27,9 +27,9 @@ def test_two(): Path("{name}.two").write_text(str(os.getpid()))
 """
 
 
-def side_by_side(folder: Path) -> subprocess.CompletedProcess[str]:
+def side_by_side(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / ".ci" / "side_by_side")],
+        [sys.executable, str(ROOT / ".ci" / "side_by_side"), *arguments],
         cwd=folder,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
@@ -115,15 +115,32 @@ def test_a_failure_of_one_is_that_of_the_whole(folder: Path) -> None:
     assert done.stdout.count("1 failed") == 1
 
 
-@pytest.mark.parametrize("file", ["test_c.py", "below/conftest.py"])
-def test_a_file_that_cannot_be_imported_is_a_failure_and_the_others_run(folder: Path, file: str) -> None:
+def test_what_all_files_of_a_folder_need_and_cannot_be_imported_ends_all(folder: Path) -> None:
     (folder / "below").mkdir()
+    (folder / "below" / "conftest.py").write_text("import no_such_module")
     (folder / "below" / "test_below.py").write_text("def test_below(): pass")
-    (folder / file).write_text("import no_such_module")
+    assert side_by_side(folder).returncode == pytest.ExitCode.INTERRUPTED
+    assert not list(folder.glob("*.one"))
+
+
+def test_a_file_that_cannot_be_imported_is_a_failure_and_the_others_run(folder: Path) -> None:
+    (folder / "test_c.py").write_text("import no_such_module")
     done = side_by_side(folder)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert "ModuleNotFoundError: No module named 'no_such_module'" in done.stdout
     assert all((folder / f"{name}.one").exists() for name in "abdef")
+
+
+@pytest.mark.parametrize(("arguments", "count"), [((), 13), (("below/deeper",), 1)], ids=["all", "one folder"])
+def test_files_find_what_their_folders_have_for_them(folder: Path, arguments: tuple[str, ...], count: int) -> None:
+    (folder / "below" / "deeper").mkdir(parents=True)
+    for place, name in (("below", "upper"), ("below/deeper", "lower")):
+        fixture = f"import pytest\n@pytest.fixture\ndef {name}(): return '{name}'\n"
+        (folder / place / "conftest.py").write_text(fixture)
+    found = "def test_found(upper, lower): assert (upper, lower) == ('upper', 'lower')"
+    (folder / "below" / "deeper" / "test_deeper.py").write_text(found)
+    done = side_by_side(folder, *arguments)
+    assert (done.returncode, sum(passed(done))) == (0, count), done.stdout
 
 
 def test_a_warning_while_a_file_is_imported_is_an_error_where_warnings_are(folder: Path) -> None:
