@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
+from headrace.core.backoff import Backoff
 from headrace.core.catalogue import Catalogue
 from headrace.core.errors import HeadraceError, TryAgain, Unknown
 from headrace.core.jobs import Submission
@@ -18,7 +19,7 @@ from headrace.core.table_statements import Row
 from headrace.core.units import Unit, UnitDone
 from headrace.ports.tables import Tables
 from headrace.runtime.flow import Flow
-from headrace.runtime.pacing import Pauses
+from headrace.runtime.pacing import SERVER, Pauses
 from headrace.runtime.seams import Seams
 from headrace.runtime.submission import SubmitOptions, submission
 from headrace.runtime.unit_of_work import UnitOfWork
@@ -31,9 +32,12 @@ class OpenTables:
     """Named statements on the tables of one database. Made by `headrace.tables.open_tables(url, tables)`; an `Engine`
     is one too."""
 
-    def __init__(self, tables: Tables, seams: Seams, catalogue: Catalogue | None = None) -> None:
+    def __init__(
+        self, tables: Tables, seams: Seams, catalogue: Catalogue | None = None, between: Backoff = SERVER
+    ) -> None:
+        """`between` are the pauses between sends of a unit whose end is unknown."""
         self.tables = tables
-        self._seams = seams
+        self._seams, self._between = seams, between
         self._catalogue = catalogue or Catalogue({})
 
     async def rows(self, name: str, /, **values: object) -> list[Row]:
@@ -74,7 +78,7 @@ class OpenTables:
     async def _resent(self, call: Callable[[], Awaitable[T]], waited_out: type[HeadraceError]) -> T:
         """Send a write again while its error heals and is one of these. If it is given up after an answer was lost, its
         end is `Unknown`, also if nothing could be sent the last time."""
-        pauses = Pauses(self._seams.chance)
+        pauses = Pauses(self._seams.chance, self._between)
         unknown: Unknown | None = None
         sends = 0
         while True:

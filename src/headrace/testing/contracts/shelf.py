@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headrace.core.backoff import Backoff
 from headrace.core.catalogue import Catalogue
 from headrace.core.events import Event
 from headrace.core.table_statements import Step, TableMigration, TablePart, TableStatement
@@ -79,8 +80,8 @@ def engine_on(store: Parts) -> Engine:
 
 
 def tables_on(tables: Tables) -> OpenTables:
-    """Tables without a store around them."""
-    return OpenTables(tables, Seams(), catalogue_of(tables.dialect))
+    """Tables without a store around them, whose patience with an outage is the usual one and passes quickly."""
+    return OpenTables(tables, Seams(), catalogue_of(tables.dialect), Backoff(0.001, 0.01))
 
 
 def step(name: str, expect: int | None = None, dialect: str = "postgres", **values: object) -> Step:
