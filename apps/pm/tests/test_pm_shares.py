@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from pm_file_world import FileWorld, listed, sqlite_world
 from pm_ftp_world import PATH, World, world
-from test_pm_work_guards import Hands, RowsByName, opened
+from test_pm_work_guards import Hands, RowsByName, ToldEvents, opened
 from waiting import eventually, turn
 
 from headrace.testing.rig.ftp import FtpServer
-from headrace_pm.ftp.scanner import Scanned
 from headrace_pm.ftp.seen import SeenNames
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.ftp.stamps import Stamp
@@ -23,29 +22,13 @@ from headrace_pm.settings import PmSettings
 from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.register import FileTable
 from headrace_pm.work.archive_moves import FILES_MAX, SHARE_S, ArchiveMoves
-from headrace_pm.work.events import PipelineEvents
+from headrace_pm.work.disappearances import Disappearances
 from headrace_pm.work.loops import KeptLoop
 from headrace_pm.work.network_scan import LookFailed, NetworkScan
 from headrace_pm.work.network_tables import ServerDirectory
 from headrace_pm.work.outages import OutageClock
 
 HOUR_S = 3_600.0
-
-
-class ToldEvents(PipelineEvents):
-    """Counts what it is told."""
-
-    def __init__(self) -> None:
-        self.told: Counter[str] = Counter()
-
-    def scanned(self, folder: ServerFolder, scanned: Scanned) -> None:
-        self.told[folder.server_key] += 1
-
-    def scan_failed(self, folder: ServerFolder) -> None:
-        self.told[f"{folder.server_key} failed"] += 1
-
-    def moved(self, outcome: str) -> None:
-        self.told[outcome] += 1
 
 
 class Rests:
@@ -208,7 +191,17 @@ async def test_moves_that_take_too_long_go_on_where_they_were(
         directory, outages = ServerDirectory(opened(rows_of(ftp_site.port))), OutageClock()
         seen = SeenNames(None, FileTable(table.tables))
         moves = ArchiveMoves(
-            FileMoves(table.tables), directory, there.pools, seen, events, "m", 30.0, False, outages, SlowTimes(3.0)
+            FileMoves(table.tables),
+            directory,
+            there.pools,
+            seen,
+            events,
+            "m",
+            30.0,
+            False,
+            outages,
+            Disappearances(FileTable(table.tables), events),
+            SlowTimes(3.0),
         )
         assert await moves.round(), "there is more"
         moved = len(there.names("ClickHouse/Done"))

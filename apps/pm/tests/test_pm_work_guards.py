@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,8 @@ from headrace.errors import CallerError, HeadraceError, OperatorError, TryAgain,
 from headrace.services import Backoff, CircuitBreaker
 from headrace.tables import OpenTables
 from headrace.testing.rig.ftp import FtpServer
+from headrace_pm.ftp.scanner import Scanned
+from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
@@ -24,6 +27,9 @@ from headrace_pm.network.generated_folder import FolderPlan, GeneratedFolder
 from headrace_pm.sinks.counter_sink import Batches
 from headrace_pm.spool.spool import Spool
 from headrace_pm.tables.file_claims import HeldFile
+from headrace_pm.tables.register import FileTable
+from headrace_pm.work.disappearances import Disappearances
+from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.file_fetcher import SPOOL, FileFetcher
 from headrace_pm.work.file_outcomes import FileWaits, end_of
 from headrace_pm.work.handler import FileHandler
@@ -192,13 +198,32 @@ async def test_a_stop_does_not_wait_for_a_round_that_hangs() -> None:
     assert loop.state.failures == 0, "a stop is no failure"
 
 
+class ToldEvents(PipelineEvents):
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.told: Counter[str] = Counter()
+
+    def scanned(self, folder: ServerFolder, scanned: Scanned) -> None:
+        self.told[folder.server_key] += 1
+
+    def scan_failed(self, folder: ServerFolder) -> None:
+        self.told[f"{folder.server_key} failed"] += 1
+
+    def emptied(self, folders: int) -> None:
+        self.told["emptied"] = folders
+
+    def moved(self, outcome: str) -> None:
+        self.told[outcome] += 1
+
+
 class RowsByName:
     """Tables that answer what was put there."""
 
     def __init__(self, **rows: Sequence[tuple[Any, ...]]) -> None:
         self.by_name = dict(rows)
 
-    async def rows(self, name: str) -> list[tuple[Any, ...]]:
+    async def rows(self, name: str, **_values: object) -> list[tuple[Any, ...]]:
         return list(self.by_name.get(name, ()))
 
 
@@ -256,7 +281,7 @@ async def test_a_disk_that_is_full_when_a_file_is_unpacked_lets_it_wait(tmp_path
         spooled = spool.finish("f1r1", part)
         spool.plain_path("f1r1").symlink_to("/dev/full")
         nothing = cast("Any", None)
-        fetcher = FileFetcher(nothing, nothing, spool, outages)
+        fetcher = FileFetcher(nothing, nothing, spool, outages, nothing)
         handler = FileHandler(fetcher, nothing, nothing, (), outages, nothing, 1_000)
         with pytest.raises(FileWaits, match="is full"):
             await handler._unpacked(spooled)
@@ -273,7 +298,8 @@ async def test_a_file_whose_folder_is_missing_waits(ftp_site: FtpServer, tmp_pat
         server = await ServerDirectory(opened(tables)).server_of("5GA", f"127.0.0.1_{ftp_site.port}_rig")
         assert server is not None
         with Spool(tmp_path, 10**9) as spool:
-            fetcher = FileFetcher(ServerDirectory(opened(tables)), there.pools, spool, OutageClock())
+            lonely = Disappearances(FileTable(opened(tables)), ToldEvents())
+            fetcher = FileFetcher(ServerDirectory(opened(tables)), there.pools, spool, OutageClock(), lonely)
             key = {"system_type": "5GA", "ftp_server_key": server.key, "ftp_path": there.folder.path}
             file = HeldFile(
                 file_id=1,

@@ -139,6 +139,10 @@ class PipelineMetrics:
         if settlement.state is ItemState.DONE:
             self._ended.append(int(held.key))
 
+    def emptied(self, folders: int) -> None:
+        """So many folders have lost most of their files, as far as is known."""
+        self.series.emptied.set(folders)
+
     def moved(self, outcome: str) -> None:
         """A `MoveOutcome`, or `failed` if nobody knows yet."""
         self.series.moves.labels(str(outcome)).inc()

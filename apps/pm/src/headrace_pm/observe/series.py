@@ -83,6 +83,7 @@ class PipelineSeries:
     def _surroundings(self) -> None:
         self.scan_s = self._histogram("scan_seconds", "A look at a folder.")
         self.scan_failures = self._counter("scan_failures", "Looks at a folder that failed.", "server", "path")
+        self.emptied = self._gauge("emptied_folders", "Folders most files of which have disappeared.")
         self.listed = self._gauge("listed_files", "Files that the last look at each folder found, added up.")
         self.waiting = self._gauge("unready_files", "Of these: not finished, empty, or still changing.")
         self.refused = self._gauge("refused_names", "Of these: names that are refused, by why.", "fault")

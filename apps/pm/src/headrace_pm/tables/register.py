@@ -6,6 +6,7 @@ the content it had:
     never read                                  its stamp is replaced, and it is due at once
     read, and not in both sinks yet; or held    later: nothing changes, and the next look asks again
     ended: COMPLETED, MOVED or ERROR            a new revision: the row waits again with nothing done
+    an ERROR because it had vanished            the same, also if it is back as it was
 
 So no content that was read is cut off half way, and every revision is complete in both sinks before the next begins.
 """
@@ -24,6 +25,8 @@ from headrace_pm.tables.steps import run
 
 # Some at a time: a transaction of some ten milliseconds, and a statement far below the size a server takes.
 NAMES_MAX = 1_000
+# What is listed and cannot be found is tried again now and then, not at every look.
+VANISHED_MINUTES = 5
 RENEWAL = (
     "revisions_stamp",
     "revisions_new",
@@ -63,6 +66,8 @@ class _Row:
     stamp: Stamp | None
     before: Stamp
     """The stamp that its revision has, or will have when it is made."""
+    is_gone: bool
+    """It was moved, or had vanished: if it is listed, it has come again."""
 
 
 class FileTable:
@@ -73,7 +78,7 @@ class FileTable:
 
     async def unknown(self, folder: ServerFolder, names: Sequence[str]) -> set[str]:
         found = await self._found(folder, names)
-        return {name for name in names if name not in found or found[name].state == "MOVED"}
+        return {name for name in names if name not in found or found[name].is_gone}
 
     async def unmoved(self, folder: ServerFolder) -> AsyncIterator[Sequence[str]]:
         after = ""
@@ -87,6 +92,11 @@ class FileTable:
     async def stamps(self, folder: ServerFolder, names: Sequence[str]) -> Mapping[str, Stamp]:
         found = await self._found(folder, names)
         return {name: row.stamp for name, row in found.items() if row.stamp is not None}
+
+    async def awaited(self, folder: ServerFolder, but: int, count_max: int) -> list[str]:
+        """Names of files that were listed there and should still be, without that of one id; the newest first."""
+        rows = await self._tables.rows("files_awaited", **_key(folder), id=but, count_max=count_max)
+        return [name for (name,) in rows]
 
     async def register(self, folder: ServerFolder, files: Sequence[ListedFile], max_retry: int) -> RegisteredFiles:
         """Give each of these files its row, or its next revision. What is repeated changes nothing."""
@@ -128,24 +138,27 @@ class FileTable:
     async def _found(self, folder: ServerFolder, names: Sequence[str]) -> dict[str, _Row]:
         found: dict[str, _Row] = {}
         for some in _pieces(names):
-            rows = await self._tables.rows("files_known", **_key(folder), names=list(some))
+            values = {**_key(folder), "names": list(some), "minutes": VANISHED_MINUTES}
+            rows = await self._tables.rows("files_known", **values)
             found.update((name, _row(*values)) for name, *values in rows)
         return found
 
 
-def _row(file_id: int, state: str, row_size: int | None, size: int | None, modified: str | None) -> _Row:
+def _row(  # noqa: PLR0913
+    file_id: int, state: str, row_size: int | None, size: int | None, modified: str | None, has_vanished: bool
+) -> _Row:
     stamp = None
     if size is not None:
         stamp = Stamp(size, modified or "")
     elif row_size is not None:
         stamp = Stamp(row_size)
-    return _Row(file_id, state, stamp, stamp or Stamp(0))
+    return _Row(file_id, state, stamp, stamp or Stamp(0), state == "MOVED" or has_vanished)
 
 
 def _came_again(file: ListedFile, row: _Row | None) -> bool:
     if row is None:
         return False
-    return row.state == "MOVED" or row.stamp is None or not file.stamp.agrees_with(row.stamp)
+    return row.is_gone or row.stamp is None or not file.stamp.agrees_with(row.stamp)
 
 
 def _wanted(file: ListedFile, row: _Row) -> dict[str, Any]:

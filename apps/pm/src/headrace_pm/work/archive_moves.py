@@ -18,11 +18,13 @@ from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.errors import FolderMissing
 from headrace_pm.ftp.mover import Move, MoveOutcome, Mover, MoveResult
 from headrace_pm.ftp.names import bytes_of_name, bytes_of_path, text_of_name
-from headrace_pm.ftp.pool import ServerPool
+from headrace_pm.ftp.pool import ServerLane, ServerPool
 from headrace_pm.ftp.seen import SeenNames
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.tables.moves import FileMoves, FileToMove
+from headrace_pm.work.disappearances import Disappearances
 from headrace_pm.work.events import PipelineEvents
+from headrace_pm.work.file_fetcher import folder_name
 from headrace_pm.work.network_tables import ServerDirectory
 from headrace_pm.work.outages import OutageClock
 
@@ -48,11 +50,12 @@ class ArchiveMoves:
         hold_s: float,
         two_steps: bool,
         outages: OutageClock,
+        disappearances: Disappearances,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._moves, self._servers, self._pools, self._seen = moves, servers, pools, seen
         self._events, self._holder, self._hold_s, self._two_steps = events, holder, hold_s, two_steps
-        self._outages, self._now = outages, now
+        self._outages, self._disappearances, self._now = outages, disappearances, now
         self._movers: dict[ServerPool, Mover] = {}
 
     async def round(self) -> bool:
@@ -100,7 +103,7 @@ class ArchiveMoves:
         for first in range(0, len(files), SETTLED_MAX):
             some = files[first : first + SETTLED_MAX]
             found, failed = await self._moved(self._movers[pool], some, until)
-            await self._settle(found)
+            await self._settle(found, pool)
             for file, error in failed.items():
                 log.warning("move.failed", file=file.file_name, server=key, error=str(error))
                 self._events.moved(FAILED)
@@ -124,7 +127,8 @@ class ArchiveMoves:
         for file in files:
             try:
                 found[file] = await _moved_surely(mover, _wanted(file))
-                self._events.moved(found[file].outcome)
+                if found[file].outcome is not MoveOutcome.VANISHED:
+                    self._events.moved(found[file].outcome)
             except HeadraceError as error:
                 failed[file] = error
                 if _is_of_server(error):
@@ -133,7 +137,7 @@ class ArchiveMoves:
                 break
         return found, failed
 
-    async def _settle(self, found: Mapping[FileToMove, MoveResult]) -> None:
+    async def _settle(self, found: Mapping[FileToMove, MoveResult], pool: ServerPool) -> None:
         """Some together: a killed mover looks where each file is, and finds those that were moved."""
         by_outcome: dict[MoveOutcome, list[FileToMove]] = defaultdict(list)
         for file, result in found.items():
@@ -146,8 +150,23 @@ class ArchiveMoves:
         for folder, some in names.items():
             # The same names may come again.
             await self._seen.remove(folder, some)
+            self._disappearances.passed(folder)
+            self._outages.passed(folder_name(folder))
         await self._moves.changed(by_outcome[MoveOutcome.CHANGED])
-        await self._moves.vanished(by_outcome[MoveOutcome.VANISHED])
+        for file in by_outcome[MoveOutcome.VANISHED]:
+            await self._vanished(file, pool)
+
+    async def _vanished(self, file: FileToMove, pool: ServerPool) -> None:
+        try:
+            await self._disappearances.judge(pool, file.folder, file.file_id, ServerLane.MOVE)
+        except HeadraceError as error:
+            if not error.heals:
+                raise
+            self._events.moved(FAILED)
+            await self._moves.failed([file], str(error), self._outages.failed(folder_name(file.folder)))
+        else:
+            self._events.moved(MoveOutcome.VANISHED)
+            await self._moves.vanished([file])
 
 
 def _is_of_server(error: HeadraceError) -> bool:

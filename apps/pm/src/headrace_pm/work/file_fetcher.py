@@ -6,14 +6,15 @@ from headrace.errors import HeadraceError
 from headrace_pm.ftp.completeness import check_frame
 from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.downloads import Downloader
-from headrace_pm.ftp.errors import FileChanged, FileGone, SpoolFull
+from headrace_pm.ftp.errors import FileChanged, FileGone, FolderMissing, SpoolFull
 from headrace_pm.ftp.mover import DONE, INTERMEDIATE
 from headrace_pm.ftp.names import bytes_of_name, bytes_of_path, joined
 from headrace_pm.ftp.pool import ServerLane, ServerPool
-from headrace_pm.ftp.servers import FileServer
+from headrace_pm.ftp.servers import FileServer, ServerFolder
 from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.spool.spool import Spool, SpooledFile
 from headrace_pm.tables.file_claims import HeldFile
+from headrace_pm.work.disappearances import Disappearances, FolderEmptied
 from headrace_pm.work.file_outcomes import NOT_WHOLE_S, FileWaits, end_of, is_not_ready
 from headrace_pm.work.network_tables import ServerDirectory
 from headrace_pm.work.outages import OutageClock
@@ -30,8 +31,16 @@ def spool_key(file: HeldFile) -> str:
 class FileFetcher:
     """Fetches files of all servers into the spool of this process."""
 
-    def __init__(self, servers: ServerDirectory, pools: ServerPools, spool: Spool, outages: OutageClock) -> None:
+    def __init__(
+        self,
+        servers: ServerDirectory,
+        pools: ServerPools,
+        spool: Spool,
+        outages: OutageClock,
+        disappearances: Disappearances,
+    ) -> None:
         self._servers, self._pools, self.spool, self._outages = servers, pools, spool, outages
+        self._disappearances = disappearances
         self._downloaders: dict[ServerPool, Downloader] = {}
 
     async def fetch(self, file: HeldFile) -> SpooledFile:
@@ -50,9 +59,10 @@ class FileFetcher:
         try:
             fetched = await self._from_server(server, file, key, listed)
         except HeadraceError as error:
-            raise self._meaning(server, error) from error
-        self._outages.passed(server.key)
-        self._outages.passed(SPOOL)
+            raise self._meaning(server, file, error) from error
+        self._disappearances.passed(_folder(file))
+        for name in (server.key, SPOOL, folder_name(_folder(file))):
+            self._outages.passed(name)
         return fetched
 
     async def _from_server(self, server: FileServer, file: HeldFile, key: str, listed: Stamp | None) -> SpooledFile:
@@ -81,20 +91,33 @@ class FileFetcher:
             for other in others:
                 if other != path and await _is_there(pool, other, listed):
                     return await downloader.fetch(key, other, listed)
-            # If the whole folder is missing that says nothing of a file: it waits.
+            # If the whole folder is missing, or what was in it, that says nothing of a file: it waits.
             async with pool.session(ServerLane.TRANSFER) as session:
                 await session.listing(folder)
+            await self._disappearances.judge(pool, _folder(file), file.file_id, ServerLane.TRANSFER)
             raise
 
-    def _meaning(self, server: FileServer, error: HeadraceError) -> Exception:
+    def _meaning(self, server: FileServer, file: HeldFile, error: HeadraceError) -> Exception:
         if is_not_ready(error):
             self._outages.passed(server.key)
             return FileWaits(str(error), NOT_WHOLE_S)
         if isinstance(error, SpoolFull):
             return FileWaits(str(error), self._outages.failed(SPOOL))
+        if isinstance(error, FolderMissing | FolderEmptied):
+            # Its other folders are well, and would end the outage again and again.
+            return FileWaits(str(error), self._outages.failed(folder_name(_folder(file))))
         if error.heals:
             return FileWaits(str(error), self._outages.failed(server.key))
         return end_of(error) or error
+
+
+def folder_name(folder: ServerFolder) -> str:
+    """Of what is away when a folder is, or what was in it."""
+    return f"{folder.server_key} {folder.path}"
+
+
+def _folder(file: HeldFile) -> ServerFolder:
+    return ServerFolder(file.system_type, file.ftp_server_key, file.ftp_path)
 
 
 async def _is_there(pool: ServerPool, path: bytes, listed: Stamp | None) -> bool:

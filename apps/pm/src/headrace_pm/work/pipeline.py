@@ -33,6 +33,7 @@ from headrace_pm.tables.recovery import FileRecovery
 from headrace_pm.tables.register import FileTable
 from headrace_pm.work.archive_moves import ArchiveMoves
 from headrace_pm.work.cautious_claims import CautiousClaims
+from headrace_pm.work.disappearances import Disappearances
 from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.file_fetcher import FileFetcher
 from headrace_pm.work.file_sweep import FileSweep
@@ -104,7 +105,7 @@ class FilePipeline:
         self.settings, self.roles, self.tables, self.pools, self.events = settings, roles, tables, pools, events
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
         self.servers, self.dictionaries = ServerDirectory(tables), Dictionaries(tables)
-        self.outages = OutageClock()
+        self.outages, self.disappearances = OutageClock(), Disappearances(FileTable(tables), events)
         self.worker: SourceWorker | None = None
         self.lanes: Sequence[SinkLane] = ()
         self.spool: Spool | None = None
@@ -125,6 +126,7 @@ class FilePipeline:
                 settings.lease_s,
                 settings.move_two_steps,
                 self.outages,
+                self.disappearances,
             )
             self._add("mover", settings.move_interval_s, moves.round)
 
@@ -132,7 +134,7 @@ class FilePipeline:
         """Files are worked on from here on: fetched into this spool, written to these sinks."""
         settings, name = self.settings, spool_name(self.settings)
         self.lanes = [SinkLane(sink, settings.sink_wait_s) for sink in sinks]
-        fetcher = FileFetcher(self.servers, self.pools, spool, self.outages)
+        fetcher = FileFetcher(self.servers, self.pools, spool, self.outages, self.disappearances)
         self.unknown = UnknownCounters(self.tables)
         handler = FileHandler(
             fetcher,

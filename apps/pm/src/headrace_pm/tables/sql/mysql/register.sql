@@ -1,10 +1,22 @@
 -- name: files_known
--- What is known of these names of a folder.
-SELECT s.file_name, s.id, s.state, s.file_size, r.file_size, r.modified
+-- What is known of these names of a folder; and whether it was nowhere for a while, so that it is back if it is listed.
+SELECT s.file_name, s.id, s.state, s.file_size, r.file_size, r.modified,
+       s.state = 'ERROR' AND COALESCE(s.error_message, '') LIKE 'vanished%'
+       AND s.updated_at <= UTC_TIMESTAMP() - INTERVAL :minutes MINUTE AS "vanished [bool]"
   FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
        LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
  WHERE s.system_type = :system_type AND s.ftp_server_key = :server_key AND s.ftp_path = :path
    AND s.file_name IN (SELECT j.name FROM JSON_TABLE(:names, '$[*]' COLUMNS (name VARCHAR(255) PATH '$')) j)
+
+-- name: files_awaited
+-- Files of a folder that were listed and not moved since, the newest first.
+SELECT s.file_name
+  FROM file_processing_state s JOIN pm_file_claim c ON c.file_id = s.id
+       JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
+ WHERE s.state IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE', 'COMPLETED')
+   AND s.system_type = :system_type AND s.ftp_server_key = :server_key AND s.ftp_path = :path
+   AND r.modified <> '' AND s.id <> :id
+ ORDER BY s.id DESC LIMIT :count_max
 
 -- name: files_unmoved
 -- In the order of the unique key, which has all that is asked for but the state.
@@ -74,7 +86,8 @@ UPDATE pm_file_claim c
                         WHEN r.content_hash IS NOT NULL AND s.state IN ('COMPLETED', 'MOVED', 'ERROR') THEN 'new' END
  WHERE (c.owner IS NULL OR c.until <= UTC_TIMESTAMP(6))
    AND r.file_size = j.size_before AND r.modified = j.modified_before
-   AND (s.state = 'MOVED' OR r.file_size <> j.size OR r.modified <> j.modified)
+   AND (s.state = 'MOVED' OR (s.state = 'ERROR' AND COALESCE(s.error_message, '') LIKE 'vanished%')
+        OR r.file_size <> j.size OR r.modified <> j.modified)
 
 -- name: revisions_stamp
 UPDATE pm_file_revision r

@@ -1,11 +1,23 @@
 -- name: files_known
--- What is known of these names of a folder.
-SELECT s.file_name, s.id, s.state, s.file_size, r.file_size, r.modified
+-- What is known of these names of a folder; and whether it was nowhere for a while, so that it is back if it is listed.
+SELECT s.file_name, s.id, s.state, s.file_size, r.file_size, r.modified,
+       s.state = 'ERROR' AND COALESCE(s.error_message, '') LIKE 'vanished%'
+       AND unixepoch(s.updated_at) <= unixepoch('now', -:minutes || ' minutes') AS "vanished [bool]"
   FROM json_each(:names) j
        CROSS JOIN file_processing_state s ON s.system_type = :system_type AND s.ftp_server_key = :server_key
             AND s.ftp_path = :path AND s.file_name = j.value
        LEFT JOIN pm_file_claim c ON c.file_id = s.id
        LEFT JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
+
+-- name: files_awaited
+-- Files of a folder that were listed and not moved since, the newest first.
+SELECT s.file_name
+  FROM file_processing_state s JOIN pm_file_claim c ON c.file_id = s.id
+       JOIN pm_file_revision r ON r.file_id = c.file_id AND r.revision = c.revision
+ WHERE s.state IN ('PENDING', 'DOWNLOADING', 'PARSING', 'PROCESSING', 'PARTIAL_DONE', 'COMPLETED')
+   AND s.system_type = :system_type AND s.ftp_server_key = :server_key AND s.ftp_path = :path
+   AND r.modified <> '' AND s.id <> :id
+ ORDER BY s.id DESC LIMIT :count_max
 
 -- name: files_unmoved
 SELECT file_name, state <> 'MOVED' AS "unmoved [bool]" FROM file_processing_state
@@ -69,7 +81,8 @@ UPDATE pm_file_claim
    AND r.file_id = pm_file_claim.file_id AND r.revision = pm_file_claim.revision
    AND (pm_file_claim.owner IS NULL OR pm_file_claim.until <= (SELECT now FROM pm_clock))
    AND r.file_size = j.value ->> 'size_before' AND r.modified = j.value ->> 'modified_before'
-   AND (s.state = 'MOVED' OR r.file_size <> j.value ->> 'size' OR r.modified <> j.value ->> 'modified')
+   AND (s.state = 'MOVED' OR (s.state = 'ERROR' AND COALESCE(s.error_message, '') LIKE 'vanished%')
+        OR r.file_size <> j.value ->> 'size' OR r.modified <> j.value ->> 'modified')
 
 -- name: revisions_stamp
 UPDATE pm_file_revision
