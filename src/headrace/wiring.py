@@ -203,12 +203,18 @@ async def open_tables(
 
 @asynccontextmanager
 async def bus(
-    url: str, exchange: str = "headrace.events", *, prefetch: int = 200, dead_letters: str = "{subscription}.dead"
+    url: str,
+    exchange: str = "headrace.events",
+    *,
+    prefetch: int = 200,
+    dead_letters: str = "{subscription}.dead",
+    plain: bool = False,
 ) -> AsyncIterator[QueueBus]:
     """Open a bus on RabbitMQ, and give back at the end what is not acknowledged: `async with headrace.bus(url) as bus`.
 
     Events go through the topic exchange, to a durable queue for each subscription. `prefetch` messages come ahead of
-    their acknowledgement. `dead_letters` names the queue of a subscription's dead letters.
+    their acknowledgement. `dead_letters` names the queue of a subscription's dead letters. `plain` leaves every frame
+    to the driver, which costs ten times as much and is for those who suspect our reading of them.
     """
     if not url.startswith(("amqp://", "amqps://")):
         raise CallerError(f"{redacted(url)!r} is not the URL of a RabbitMQ", f"write {_BUS_FORMS}")
@@ -216,7 +222,7 @@ async def bus(
     _need_rabbitmq()
     from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions
 
-    opened = await RabbitBus.open(url, RabbitOptions(exchange, prefetch, dead_letters))
+    opened = await RabbitBus.open(url, RabbitOptions(exchange, prefetch, dead_letters, plain=plain))
     try:
         yield opened
     finally:

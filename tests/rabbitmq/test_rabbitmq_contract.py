@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace.adapters.rabbitmq import RabbitBus
+from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions
 from headrace.testing.contracts import BusContract
 from headrace.testing.passage import Passage, RealPassage
 from headrace.testing.rig.rabbitmq import RabbitServer
@@ -24,6 +24,7 @@ class Place:
 
 class TestRabbitBus(BusContract):
     features = RabbitBus.features
+    options = RabbitOptions()
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -42,12 +43,18 @@ class TestRabbitBus(BusContract):
 
     @pytest.fixture
     async def handles(self, vhost: str, rabbitmq_server: RabbitServer) -> AsyncIterator[Sequence[Place]]:
-        buses = [await RabbitBus.open(vhost) for _ in range(HANDLES)]
+        buses = [await RabbitBus.open(vhost, self.options) for _ in range(HANDLES)]
         yield [Place(bus) for bus in buses]
         for queue in ("pages", "pages.dead", "audit", "both", "late", "new", "wish"):
             await buses[0].unsubscribe(queue)
         for bus in buses:
             await bus.close()
+
+
+class TestPlainRabbitBus(TestRabbitBus):
+    """The driver without a tap keeps the same contract."""
+
+    options = RabbitOptions(plain=True)
 
 
 def test_what_the_broker_cannot_do_is_no_test_of_it() -> None:

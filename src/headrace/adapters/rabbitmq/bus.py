@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from headrace.adapters.rabbitmq import messages as wire
-from headrace.adapters.rabbitmq.channels import QuickChannel
+from headrace.adapters.rabbitmq.channels import SinkChannel
 from headrace.adapters.rabbitmq.codec import Arrived, read_brief
 from headrace.adapters.rabbitmq.declarations import count
 from headrace.adapters.rabbitmq.lines import quietly
@@ -24,9 +25,7 @@ LETTERS_MAX = 10_000
 LETTERS_S_MAX = 10.0
 # A question for a queue that is missing is an error in the broker's log: who asks every few seconds would fill it.
 MISSING_S = 60.0
-AS_NEW = dict.fromkeys(
-    (wire.FAILURES, wire.DELIVERIES, wire.REASON, wire.SUBSCRIPTION, wire.DIED_AT, wire.DUE_AT, wire.DELAY_S)
-)
+OF_A_PASSAGE = (wire.FAILURES, wire.DELIVERIES, wire.REASON, wire.SUBSCRIPTION, wire.DUE_AT, wire.DELAY_S)
 
 
 class RabbitBus(Traffic):
@@ -84,7 +83,7 @@ class RabbitBus(Traffic):
     async def redrive(self, subscription: str, event_ids: Sequence[str] | None = None) -> int:
         async with self._letters(subscription, LETTERS_MAX) as (channel, letters):
             chosen = _chosen(letters, event_ids)
-            await self._send(subscription, [wire.again(letter, subscription, AS_NEW) for letter in chosen])
+            await self._send(subscription, [wire.again(letter, subscription, _as_new(letter)) for letter in chosen])
             await channel.ack((letter.tag, False) for letter in chosen)
             return len(chosen)
 
@@ -99,15 +98,15 @@ class RabbitBus(Traffic):
         return 0
 
     @contextlib.asynccontextmanager
-    async def _letters(self, subscription: str, limit: int) -> AsyncIterator[tuple[QuickChannel, list[Arrived]]]:
+    async def _letters(self, subscription: str, limit: int) -> AsyncIterator[tuple[SinkChannel, list[Arrived]]]:
         """Dead letters, oldest first, in our hands; those that are not acknowledged go back to their places."""
         queue = self.options.dead_queue(subscription)
         expected = min(limit, await count(self._consuming, queue) or 0, LETTERS_MAX)
         session = ConsumerSession(queue, 0, lambda: None)
-        channel = await self._consuming.quick_channel(session, confirms=False)
+        channel = await self._consuming.sink_channel(session, confirms=False)
         try:
             if expected:
-                await self._consuming.call(session.consume(channel.driver, expected))
+                await self._consuming.call(session.consume(channel, expected))
                 until = time.monotonic() + LETTERS_S_MAX
                 while session.ready < expected and time.monotonic() < until:
                     await session.more()
@@ -122,9 +121,23 @@ def _chosen(letters: Sequence[Arrived], event_ids: Sequence[str] | None) -> list
     return [each for each in letters if event_ids is None or wire.event_of(each).event_id in event_ids]
 
 
+def _as_new(letter: Arrived) -> dict[str, str | None]:
+    """What to change in the headers of a dead letter: it is what it was before it came here."""
+    headers = read_brief(letter.written).headers or {}
+    changes: dict[str, str | None] = dict.fromkeys(OF_A_PASSAGE)
+    if wire.DIED_AT in headers:
+        changes |= {wire.DIED_AT: None, wire.OWN_REASON: None, wire.SHOWN_REASON: headers.get(wire.OWN_REASON)}
+    return changes
+
+
 def _letter(subscription: str, message: Arrived) -> DeadLetter:
     headers = read_brief(message.written).headers or {}
-    reason = wire.text_of(headers.get(wire.REASON) or headers.get("reason"))
+    reason = wire.text_of(headers.get(wire.REASON) or headers.get(wire.SHOWN_REASON))
     deliveries = int(wire.number_of(headers.get(wire.DELIVERIES), 1.0))
     died_at = wire.number_of(headers.get(wire.DIED_AT))
-    return DeadLetter(subscription, wire.event_of(message), reason, deliveries, died_at)
+    event = wire.event_of(message)
+    if wire.DIED_AT in headers:
+        own = {wire.SHOWN_REASON: wire.text_of(headers[wire.OWN_REASON])} if wire.OWN_REASON in headers else {}
+        told = {name: value for name, value in event.headers.items() if name != wire.SHOWN_REASON}
+        event = replace(event, headers={**told, **own})
+    return DeadLetter(subscription, event, reason, deliveries, died_at)

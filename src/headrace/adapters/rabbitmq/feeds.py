@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headrace.adapters.rabbitmq.channels import QuickChannel
+from headrace.adapters.rabbitmq.channels import BROKEN, SinkChannel
 from headrace.adapters.rabbitmq.codec import Arrived
-from headrace.adapters.rabbitmq.lines import BROKEN, Line, quietly
+from headrace.adapters.rabbitmq.lines import Line, quietly
 from headrace.adapters.rabbitmq.sessions import ConsumerSession
 from headrace.core.errors import HeadraceError, Unreachable
 
@@ -43,7 +43,7 @@ class Feed:
         self._line, self.queue, self._prepare, self._reading = line, queue, prepare, reading
         self._opening = asyncio.Lock()
         self._session: ConsumerSession | None = None
-        self._channel: QuickChannel | None = None
+        self._channel: SinkChannel | None = None
         self._unserved, self._patience = 0, 1
 
     async def receive(self, room: int) -> tuple[ConsumerSession, list[Arrived]]:
@@ -79,7 +79,7 @@ class Feed:
         answers = session.give_back(tags)
         return channel is not None and (not answers or await self._told(session, channel.nack(answers)))
 
-    def _channel_of(self, session: ConsumerSession) -> QuickChannel | None:
+    def _channel_of(self, session: ConsumerSession) -> SinkChannel | None:
         return self._channel if session is self._session and not session.ended else None
 
     async def _told(self, session: ConsumerSession, telling: Awaitable[None]) -> bool:
@@ -113,11 +113,11 @@ class Feed:
             await self._prepare()
             fence = max(time.time_ns() // 1_000, self._session.fence + 1 if self._session else 0)
             session = ConsumerSession(self.queue, fence, self._reading.ring)
-            channel = await self._line.quick_channel(session, confirms=False)
+            channel = await self._line.sink_channel(session, confirms=False)
             channel.driver.closing.add_done_callback(session.end)
             channel.driver.on_consumer_cancel_callbacks.add(session.end)
             self._session, self._channel, self._unserved = session, channel, 0
-            await self._call(session, session.consume(channel.driver, self._reading.prefetch))
+            await self._call(session, session.consume(channel, self._reading.prefetch))
             await self.prove(session)
             return session
 
@@ -128,7 +128,7 @@ class Feed:
             return
         async with self._opening:
             if wanted > session.window and session is self._session and not session.ended:
-                await self._call(session, session.consume(self._channel.driver, wanted))
+                await self._call(session, session.consume(self._channel, wanted))
 
     async def prove(self, session: ConsumerSession) -> None:
         """Ask the broker whether this session really consumes; a session that does not is over."""

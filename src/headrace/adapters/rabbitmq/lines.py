@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from aiormq import AMQPError, Channel, ChannelInvalidStateError, Connection, InvalidFrameError
+from aiormq import Channel, Connection, InvalidFrameError
 from aiormq.abc import AbstractChannel
 from aiormq.exceptions import (
     AMQPChannelError,
@@ -25,7 +25,8 @@ from aiormq.exceptions import (
 )
 from yarl import URL
 
-from headrace.adapters.rabbitmq.channels import QuickChannel
+from headrace.adapters.rabbitmq.channels import BROKEN, QuickChannel, SinkChannel
+from headrace.adapters.rabbitmq.plain_channels import PlainChannel
 from headrace.adapters.rabbitmq.taps import FrameSink, Tap, TappedTransport
 from headrace.core.backoff import Backoff
 from headrace.core.errors import OperatorError, Unreachable
@@ -37,19 +38,18 @@ HEARTBEAT_S = 10
 PAUSES = Backoff(0.05, 2.0)
 REFUSED = (AuthenticationError, ProbableAuthenticationError, ConnectionNotAllowed, InvalidFrameError)
 T = TypeVar("T")
-BROKEN = (AMQPError, OSError, ChannelInvalidStateError, RuntimeError, TimeoutError)
 
 
 class Line:
     """One connection at a time. `name` is what the broker's operator sees. `trusted`: somebody got in by this URL, so
-    that a refusal is a bad moment of the broker and no mistake in the URL."""
+    that a refusal is a bad moment of the broker and no mistake in the URL. `plain`: without a tap."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, plain: bool = False) -> None:
         address = URL(url)
         self._url = address if "heartbeat" in address.query else address.update_query(heartbeat=HEARTBEAT_S)
-        self._name = name
+        self._name, self._plain = name, plain
         self._connection: Connection | None = None
-        self._tap = Tap()
+        self._tap: Tap | None = None
         self._running: set[asyncio.Task[Any]] = set()
         self._opening = asyncio.Lock()
         self._failures, self._not_before = 0, 0.0
@@ -78,14 +78,16 @@ class Line:
             self._connection = await self._open()
         return self._connection
 
-    async def quick_channel(self, sink: FrameSink, confirms: bool) -> QuickChannel:
+    async def sink_channel(self, sink: FrameSink, confirms: bool) -> SinkChannel:
         """A channel whose messages and confirmations go to the sink."""
         connection = await self.connection()
         tap = self._tap
 
-        async def opened() -> QuickChannel:
+        async def opened() -> SinkChannel:
             driver = await connection.channel(publisher_confirms=confirms)
-            return QuickChannel(connection, driver, tap, sink)
+            return (
+                PlainChannel(connection, driver, sink) if tap is None else QuickChannel(connection, driver, tap, sink)
+            )
 
         return await self.call(opened())
 
@@ -147,7 +149,7 @@ class Line:
         except BROKEN as error:
             raise Unreachable(f"{self.place} broke off: {error!r}") from error
 
-    async def drop(self, channel: QuickChannel | None = None) -> None:
+    async def drop(self, channel: SinkChannel | None = None) -> None:
         """Give the connection (the one of this channel) up, because it does not answer; the next one who needs it
         opens another."""
         connection = self._connection
@@ -163,7 +165,7 @@ class Line:
             await asyncio.wait(self._running, timeout=CLOSE_S_MAX)
 
     async def _open(self) -> Connection:
-        transport = TappedTransport()
+        transport = None if self._plain else TappedTransport()
         connection = Connection(self._url.update_query(name=self._name), transport_factory=transport)
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
@@ -176,7 +178,8 @@ class Line:
             pause_s = PAUSES.pause_s(self._failures, random.random())
             self._not_before = asyncio.get_running_loop().time() + pause_s
             raise self._cannot(error) from error
-        self._failures, self._not_before, self.trusted, self._tap = 0, 0.0, True, transport.tap
+        self._failures, self._not_before, self.trusted = 0, 0.0, True
+        self._tap = transport.tap if transport else None
         return connection
 
     def _cannot(self, error: BaseException) -> OperatorError:

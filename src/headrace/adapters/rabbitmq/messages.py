@@ -26,6 +26,8 @@ EVENT_ID, TOPIC, KEY = OURS + "event-id", OURS + "topic", OURS + "key"
 HAPPENED_AT, DUE_AT, DELAY_S = OURS + "happened-at", OURS + "due-at", OURS + "delay-s"
 FAILURES, DELIVERIES = OURS + "failures", OURS + "deliveries"
 REASON, SUBSCRIPTION, DIED_AT = OURS + "reason", OURS + "subscription", OURS + "died-at"
+SHOWN_REASON, OWN_REASON = "reason", OURS + "own-reason"
+"""Readers of dead letters look for the reason under the plain name; what a message had there itself is kept."""
 DELIVERY_COUNT = "x-delivery-count"
 PERSISTENT = 2
 HAS_DELAY = DUE_AT.encode()
@@ -100,10 +102,10 @@ def again(message: Arrived, queue: str, changes: Mapping[str, str | None]) -> Ou
         properties.message_id = event.event_id
     if DIED_AT in headers:
         properties.expiration = None
-    return Outgoing("", queue, properties.message_id, _written(properties), message.body)
+    return Outgoing("", queue, properties.message_id, write_any(properties), message.body)
 
 
-def _written(properties: Basic.Properties) -> bytes:
+def write_any(properties: Basic.Properties) -> bytes:
     """A header of somebody else may be such that it can be read and not written; then it goes as text."""
     headers = properties.headers or {}
     for name, value in headers.items():

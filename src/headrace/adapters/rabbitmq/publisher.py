@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import takewhile
 
-from headrace.adapters.rabbitmq.channels import QuickChannel
+from headrace.adapters.rabbitmq.channels import BROKEN, SinkChannel
 from headrace.adapters.rabbitmq.codec import Arrived, Outgoing, read_brief
-from headrace.adapters.rabbitmq.lines import BROKEN, Line
+from headrace.adapters.rabbitmq.lines import Line
 from headrace.core.errors import Busy, Unknown
 
 CONFIRM_S_MAX = 30.0
@@ -84,7 +84,7 @@ class Publisher:
     def __init__(self, line: Line, prepare: Callable[[], Awaitable[None]], patience_s: float) -> None:
         self._line, self._prepare, self._patience_s = line, prepare, patience_s
         self._opening = asyncio.Lock()
-        self._channel: QuickChannel | None = None
+        self._channel: SinkChannel | None = None
         self._confirmations = Confirmations()
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[bool]:
@@ -94,12 +94,12 @@ class Publisher:
         channel, confirmations = await self._open()
         if await self._line.is_blocked(self._patience_s):
             raise Busy(f"{self._line.place} takes no messages, it is short of memory or disk", ALARM)
-        batch, payload = PublishBatch(messages), channel.packed(messages)
+        batch = PublishBatch(messages)
         try:
             async with asyncio.timeout(CONFIRM_S_MAX):
                 # Numbered when they are handed over and not before: a number for a message that never went out would
                 # shift all that follow.
-                await channel.write(payload, lambda: confirmations.expect(batch))
+                await channel.send(messages, lambda: confirmations.expect(batch))
                 await self._confirmed(batch)
         except TimeoutError as error:
             await self._line.drop(channel)
@@ -117,12 +117,12 @@ class Publisher:
                 raise Unknown(f"{self._line.place} is short of memory or disk and confirms nothing", ALARM)
         batch.done.result()
 
-    async def _open(self) -> tuple[QuickChannel, Confirmations]:
+    async def _open(self) -> tuple[SinkChannel, Confirmations]:
         async with self._opening:
             if self._channel is None or self._channel.is_closed:
                 await self._prepare()
                 confirmations = Confirmations()
-                channel = await self._line.quick_channel(confirmations, confirms=True)
+                channel = await self._line.sink_channel(confirmations, confirms=True)
                 channel.driver.closing.add_done_callback(lambda _: confirmations.lost(f"{self._line.place} was lost"))
                 self._channel, self._confirmations = channel, confirmations
             return self._channel, self._confirmations

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from aiormq.abc import AbstractChannel, DeliveredMessage
-
+from headrace.adapters.rabbitmq.channels import SinkChannel
 from headrace.adapters.rabbitmq.codec import Arrived
 from headrace.adapters.rabbitmq.messages import wait_of
 
@@ -68,13 +67,14 @@ class ConsumerSession:
 
     # Consuming
 
-    async def consume(self, channel: AbstractChannel, window: int) -> None:
+    async def consume(self, channel: SinkChannel, window: int) -> None:
         """Let so many messages come ahead of their acknowledgement. Again, with more: what came before stays."""
         consumer = f"headrace-{self.fence}-{window}"
-        await channel.basic_qos(prefetch_count=window)
-        await channel.basic_consume(self.queue, _unheard, consumer_tag=consumer)
+        driver = channel.driver
+        await driver.basic_qos(prefetch_count=window)
+        await driver.basic_consume(self.queue, channel.heard, consumer_tag=consumer)
         if self._consumer:
-            await channel.basic_cancel(self._consumer)
+            await driver.basic_cancel(self._consumer)
         self.window, self._consumer = window, consumer
 
     @property
@@ -144,7 +144,3 @@ class ConsumerSession:
     def give_back(self, tags: Sequence[int]) -> list[int]:
         """These go back to the queue: those of them that are not dealt with."""
         return [tag for tag in tags if self.held.pop(tag, None) is not None]
-
-
-async def _unheard(message: DeliveredMessage) -> None:
-    """The driver wants somebody to call; messages never get that far."""
