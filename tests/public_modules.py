@@ -5,6 +5,7 @@ from __future__ import annotations
 PUBLIC = {
     "headrace",
     "headrace.commands",
+    "headrace.consuming",
     "headrace.errors",
     "headrace.http",
     "headrace.pages",

@@ -31,8 +31,8 @@ WORLDLY = {"time", "random", "uuid", "uuid_utils", "socket", "threading", "secre
 MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
 PREFIX_FILES_MAX = 3
-# Words that end like a gerund and are nouns.
-NOUNS_IN_ING = {"nothing", "pacing", "testing", "wiring"}
+# Words that end like a gerund and are nouns, and the public module whose name says what it is for.
+NOUNS_IN_ING = {"consuming", "nothing", "pacing", "testing", "wiring"}
 # Sleeping in tests: work that takes time, a fault that lasts or comes by chance, a virtual loop, and the waiter.
 # What is waited for is a signal, or `waiting.eventually`. This list only shrinks.
 SLEEPS = {

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import Delivery, Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Entry, Settle
-from headrace.runtime.inlet import Inlet, InletOptions, Intake
+from headrace.runtime.consumers.answers import one_by_one
+from headrace.runtime.consumers.consumer import Consumer
+from headrace.runtime.consumers.options import INLET
 from headrace.runtime.programs import die_with_parent, tell_ready
 from headrace.runtime.relay import Relay, RelayOptions
 from headrace.wiring import open_store
@@ -36,10 +39,11 @@ async def on_echo(delivery: Delivery) -> Consequence:
 
 async def serve(url: str) -> None:
     store = await open_store(url)
-    options = InletOptions(hold_s=HOLD_S, poll_s=0.05)
+    options = replace(INLET, hold_s=HOLD_S, poll_s=0.05)
     services = [Relay(store.outbox, store.bus, options=RelayOptions(batch_max=20, hold_s=HOLD_S, poll_s=0.05)).run()]
     for subscription, handler in ((READY, on_ready), (ECHO, on_echo)):
-        services.append(Inlet(store.bus, store.inbox, Intake(subscription, handler, options)).run())
+        consumer = Consumer(store.bus, subscription, one_by_one(handler), options, inbox=store.inbox)
+        services.append(consumer.run())
     tell_ready()
     await asyncio.gather(*services)
 

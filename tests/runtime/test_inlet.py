@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,13 +21,15 @@ from headrace.core.events import Event
 from headrace.core.ledgers import Account, Entry, Settle
 from headrace.core.outcomes import Dead, Retry, Snooze
 from headrace.core.retry import RetryPolicy
-from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
+from headrace.runtime.consumers.answers import MessageHandler, one_by_one
+from headrace.runtime.consumers.consumer import Consumer
+from headrace.runtime.consumers.options import INLET, ConsumerOptions
 from headrace.runtime.relay import Relay, RelayOptions
 from headrace.testing.passage import RealPassage
 
 ALL = Subscription("all", ("#",), deliveries_max=2)
 AT_ONCE = RetryPolicy(first_s=0.0)
-QUICK = InletOptions(hold_s=2.0, poll_s=0.02, retry=AT_ONCE)
+QUICK = replace(INLET, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)
 
 
 class Faulty:
@@ -62,10 +65,10 @@ class Wordless(Dead):
 
 @asynccontextmanager
 async def running(
-    store: SqliteStore, handler: Handler, options: InletOptions = QUICK, **ports: Any
-) -> AsyncIterator[Inlet]:
-    intake = Intake(ports.get("subscription", ALL), handler, options)
-    inlet = Inlet(ports.get("bus", store.bus), ports.get("inbox", store.inbox), intake)
+    store: SqliteStore, handler: MessageHandler, options: ConsumerOptions = QUICK, **ports: Any
+) -> AsyncIterator[Consumer]:
+    bus, inbox = ports.get("bus", store.bus), ports.get("inbox", store.inbox)
+    inlet = Consumer(bus, ports.get("subscription", ALL), one_by_one(handler), options, inbox=inbox)
     task = asyncio.ensure_future(inlet.run())
     try:
         yield inlet
@@ -145,7 +148,7 @@ async def test_every_message_is_consumed_and_acknowledged(store: SqliteStore, le
 
 async def test_a_message_published_while_idle_is_consumed_at_once(store: SqliteStore, ledger: None) -> None:
     await publish(store, 1)
-    async with running(store, count, InletOptions(poll_s=600.0)):
+    async with running(store, count, replace(INLET, poll_s=600.0)):
         await eventually(lambda: empty(store), "every message is consumed")
         await publish(store, 1, first=1)
         await eventually(lambda: empty(store), "every message is consumed")
@@ -166,7 +169,7 @@ async def test_a_lost_answer_of_the_store_consumes_once(store: SqliteStore, ledg
 @pytest.mark.parametrize("verb", ["receive", "ack", "subscribe"])
 async def test_a_bus_that_loses_answers_costs_time_only(store: SqliteStore, ledger: None, verb: str) -> None:
     await publish(store, 5)
-    options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
+    options = replace(QUICK, hold_s=0.3)
     async with running(store, count, options, bus=Faulty(store.bus, verb, 2)):
         await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 5
@@ -175,7 +178,7 @@ async def test_a_bus_that_loses_answers_costs_time_only(store: SqliteStore, ledg
 
 async def test_an_acknowledgement_that_never_arrives_brings_a_repeat(store: SqliteStore, ledger: None) -> None:
     await publish(store, 3)
-    options = InletOptions(hold_s=0.3, poll_s=0.02, retry=AT_ONCE)
+    options = replace(QUICK, hold_s=0.3)
     async with running(store, count, options, bus=Faulty(store.bus, "ack", 6, before=True)) as inlet:
         await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 3
@@ -191,7 +194,7 @@ async def test_a_message_that_always_fails_dies_with_its_reason_and_holds_up_nob
         return await count(delivery)
 
     await publish(store, 10)
-    async with running(store, handle, InletOptions(1, 1, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)):
+    async with running(store, handle, replace(QUICK, lanes=1, prefetch=1)):
         await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 9
     (letter,) = await store.bus.dead("all")
@@ -227,7 +230,7 @@ async def test_no_lane_ends_of_what_its_handler_raises(
         return await count(delivery)
 
     await publish(store, 4)
-    async with running(store, handle, InletOptions(1, 1, hold_s=2.0, poll_s=0.02, retry=AT_ONCE)):
+    async with running(store, handle, replace(QUICK, lanes=1, prefetch=1)):
         await eventually(lambda: empty(store), "every message is consumed")
     assert await counted(store) == 3
     (letter,) = await store.bus.dead("all")
@@ -288,7 +291,7 @@ async def test_no_more_run_and_wait_than_the_bounds_allow(store: SqliteStore) ->
         running_now -= 1
 
     await publish(store, 60)
-    async with running(store, handle, InletOptions(3, 7, poll_s=0.02)):
+    async with running(store, handle, replace(INLET, lanes=3, prefetch=7, poll_s=0.02)):
         await eventually(lambda: empty(store), "every message is consumed")
     assert most == 3
     assert max(held) <= 7
@@ -325,7 +328,7 @@ async def test_draining_gives_back_what_was_not_started(store: SqliteStore) -> N
         await go_on.wait()
 
     await publish(store, 5)
-    async with running(store, handle, InletOptions(1, 5, hold_s=30.0)) as inlet:
+    async with running(store, handle, replace(INLET, lanes=1, prefetch=5)) as inlet:
         await started.wait()
         inlet.drain()
         await eventually(lambda: _given_back(store), "four are given back")
@@ -347,7 +350,7 @@ async def test_a_long_handler_keeps_its_message(store: SqliteStore) -> None:
         await RealPassage().past(2 * options.hold_s)
 
     await publish(store, 1)
-    options = InletOptions(hold_s=0.2, poll_s=0.02)
+    options = replace(INLET, hold_s=0.2, poll_s=0.02)
     async with running(store, handle, options), running(store, handle, options):
         await eventually(lambda: empty(store), "every message is consumed")
     assert handled == ["m0"]
@@ -358,7 +361,7 @@ async def test_a_handler_that_takes_too_long_has_failed(store: SqliteStore) -> N
         await asyncio.Event().wait()
 
     await publish(store, 1)
-    async with running(store, handle, InletOptions(timeout_s=0.02, poll_s=0.02, retry=AT_ONCE)):
+    async with running(store, handle, replace(QUICK, timeout_s=0.02)):
         await eventually(lambda: empty(store), "every message is consumed")
     (letter,) = await store.bus.dead("all")
     assert letter.reason.startswith("TimeoutError")
@@ -370,12 +373,14 @@ async def test_what_cannot_go_on_is_raised(store: SqliteStore) -> None:
             raise RuntimeError("a bug")
 
     await publish(store, 1)
-    inlet = Inlet(store.bus, Broken(), Intake(ALL, count, QUICK))
+    inlet = Consumer(store.bus, ALL, one_by_one(count), QUICK, inbox=Broken())
     with pytest.raises(RuntimeError, match="a bug"):
         await asyncio.wait_for(inlet.run(), PATIENCE_S)
 
 
-@pytest.mark.parametrize("options", [{"concurrency": 0}, {"concurrency": 9, "prefetch": 8}, {"hold_s": 0.0}])
+@pytest.mark.parametrize(
+    "options", [{"lanes": 0}, {"lanes": 9, "prefetch": 8}, {"hold_s": 0.0}, {"batch_max": 0}, {"batch_max": 1_001}]
+)
 def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(CallerError):
-        InletOptions(**options)
+        ConsumerOptions(**options)

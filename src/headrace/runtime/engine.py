@@ -30,10 +30,12 @@ from headrace.ports.sink import Sink
 from headrace.ports.transactions import OpenTransactions
 from headrace.runtime.background import beside
 from headrace.runtime.codec import plain_value
+from headrace.runtime.consumers.answers import MessageHandler, one_by_one
+from headrace.runtime.consumers.consumer import Consumer
+from headrace.runtime.consumers.options import INLET
 from headrace.runtime.effects import EffectLine, every_effect
 from headrace.runtime.engine_schedules import EngineSchedules
 from headrace.runtime.flow import Flow
-from headrace.runtime.inlet import Handler, Inlet, InletOptions, Intake
 from headrace.runtime.open_tables import OpenTables
 from headrace.runtime.relay import BeforePublish, Relay, RelayOptions
 from headrace.runtime.seams import Seams
@@ -209,15 +211,16 @@ class Engine(OpenTables):
         return beside(Relay(self.outbox, bus or self.bus, self._seams, options))
 
     def inlet(
-        self, subscription: Subscription, handler: Handler, **wishes: Unpack[InletWishes]
-    ) -> AbstractAsyncContextManager[Inlet]:
+        self, subscription: Subscription, handler: MessageHandler, **wishes: Unpack[InletWishes]
+    ) -> AbstractAsyncContextManager[Consumer]:
         """Consume a subscription for as long as the block runs, each message once: the handler says what follows, and
         that is one transaction with the inbox row. What is published inside the block is heard. Any number may run. If
         the block raises, messages in hand come again when their hold has passed."""
         given = _known(wishes, InletWishes)
         bus = given.pop("bus", self.bus)
-        inlet = Inlet(bus, self.inbox, Intake(subscription, handler, InletOptions(**given)), self._seams)
-        return _subscribed(bus, subscription, inlet)
+        options = replace(INLET, lanes=given.pop("concurrency", INLET.lanes), seams=self._seams, **given)
+        inlet = Consumer(bus, subscription, one_by_one(handler), options, inbox=self.inbox)
+        return _subscribed(inlet)
 
     async def job(self, job: str) -> JobView:
         """One job; `NotFound` if there is none."""
@@ -285,10 +288,10 @@ class Engine(OpenTables):
 
 
 @asynccontextmanager
-async def _subscribed(bus: Bus, subscription: Subscription, inlet: Inlet) -> AsyncIterator[Inlet]:
+async def _subscribed(inlet: Consumer) -> AsyncIterator[Consumer]:
     # A bus that is away for a moment is waited for by the inlet, which subscribes as well.
     with suppress_healing():
-        await bus.subscribe(subscription)
+        await inlet.prepare()
     async with beside(inlet):
         yield inlet
 

@@ -43,7 +43,7 @@ class Pace:
     """When a loop goes on, and when it ends."""
 
     def __init__(self, seams: Seams, observer: Observer) -> None:
-        self._observer, self._pauses = observer, Pauses(seams.chance)
+        self._observer, self._chance, self._pauses = observer, seams.chance, Pauses(seams.chance)
         self._bell, self._over = asyncio.Event(), asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -74,11 +74,19 @@ class Pace:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()
 
-    async def back_off(self, event: str, error: BaseException) -> None:
+    async def over(self) -> None:
+        """Until it is drained."""
+        await self._over.wait()
+
+    def new_pauses(self) -> Pauses:
+        """For one of several things that may fail beside each other."""
+        return Pauses(self._chance)
+
+    async def back_off(self, event: str, error: BaseException, pauses: Pauses | None = None) -> None:
         """Wait longer each time, unless it is over."""
         self._observer.event(event, error=type(error).__name__, detail=str(error))
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pauses.next_s()):
+            async with asyncio.timeout((pauses or self._pauses).next_s()):
                 await self._over.wait()
 
     def recovered(self) -> None:

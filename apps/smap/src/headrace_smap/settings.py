@@ -19,6 +19,7 @@ from headrace_smap.envelope import ANALYTICS_QUEUE
 PREFIX = "SMAP_"
 HTTP_PORTS = {"project": 8081, "collector": 8082, "analytics": 8083, "insight": 8084}
 PREFETCH_MAX = 10_000
+BATCH_MAX = 1_000
 PLACE = "{project}"
 _ADDRESS = re.compile(r"https?://[^\s/?#@{}\\]+[/?#]\S*", re.IGNORECASE)
 
@@ -101,6 +102,11 @@ class SmapSettings(HttpSettings):
         parse=_report_url,
     )
     environment: Mapping[str, str] = whole_environment()
+
+    @property
+    def batch_max(self) -> int:
+        """Most messages of one call."""
+        return min(self.prefetch, BATCH_MAX)
 
     @property
     def engine_url(self) -> str:

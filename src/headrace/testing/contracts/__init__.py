@@ -25,6 +25,7 @@ from headrace.testing.contracts.bus import BusContract
 from headrace.testing.contracts.cancellations import CancellingContract
 from headrace.testing.contracts.claims import ClaimingContract
 from headrace.testing.contracts.concurrency import ConcurringContract
+from headrace.testing.contracts.consumer import ConsumerContract
 from headrace.testing.contracts.decisions import DecisionsContract
 from headrace.testing.contracts.early_stops import StoppingContract
 from headrace.testing.contracts.finish_line import ClosingContract
@@ -120,6 +121,7 @@ __all__ = [
     "Bench",
     "BlockingTablesContract",
     "BusContract",
+    "ConsumerContract",
     "InspectorContract",
     "LeaderContract",
     "LeasesContract",

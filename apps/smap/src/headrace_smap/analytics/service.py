@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import uuid_utils
 
-from headrace.ports import Subscription
+from headrace.consuming import Consumer, ConsumerOptions, Subscription
 from headrace.services import Service
 from headrace_smap.analytics.analysts import Analysts, ChildAnalysts, ThreadAnalyst
 from headrace_smap.analytics.blob_fetcher import BlobFetcher
@@ -22,7 +21,6 @@ from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.projects import Projects
 from headrace_smap.analytics.reruns import Rerun, Rerunner
 from headrace_smap.analytics.suspects import Suspects
-from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.envelope import DATA_COLLECTED
 from headrace_smap.parts import SmapParts
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
 
-ROOM_MAX = 1_000
 DELIVERIES_MAX = 100
 """The bus gives a message up only long after we have: we count what we give up."""
 
@@ -48,8 +45,8 @@ class AnalyticsService(Service):
         self._analysts = analysts_of(parts, limits, modules_of(parts))
         handler = handler_of(parts, Accountant(parts), Analysis(self._analysts, limits.post_s_max))
         subscription = Subscription(settings.queue, (DATA_COLLECTED,), DELIVERIES_MAX)
-        intake = BatchIntake(subscription, handler.handle, min(settings.prefetch, ROOM_MAX), settings.workers)
-        self._consumer = Consumer(parts.bus, intake, f"{self.name}-{os.getpid()}")
+        options = ConsumerOptions(settings.batch_max, settings.workers)
+        self._consumer = Consumer(parts.bus, subscription, handler.handle, options)
 
     async def prepare(self) -> None:
         """What is published from now on waits for us, and a failed post has a place to go."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 import headrace
-from headrace.ports import Delivery, Subscription
+from headrace.consuming import Consumer, ConsumerOptions, Delivery, Subscription
 from headrace.services import Service
 from headrace_smap.collector.crawl import Crawl
 from headrace_smap.collector.crawlers.registry import Crawlers
@@ -20,9 +20,8 @@ from headrace_smap.collector.harvester import Harvester
 from headrace_smap.collector.metrics import show
 from headrace_smap.collector.orders import Orders
 from headrace_smap.collector.wishes import read_wishes
-from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED, new_id
+from headrace_smap.envelope import COLLECTOR_QUEUE, PROJECT_CREATED
 from headrace_smap.parts import SmapParts
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class CollectorService(Service):
         self.flow = collect_flow(crawl, parts.engine, wishes.lanes)
         self._orders = Orders(parts, accountant, wishes)
         subscription = Subscription(COLLECTOR_QUEUE, (PROJECT_CREATED,))
-        self._consumer = Consumer(parts.bus, BatchIntake(subscription, self._handle, ORDERS_AT_ONCE), new_id())
+        self._consumer = Consumer(parts.bus, subscription, self._handle, ConsumerOptions(ORDERS_AT_ONCE))
         show(harvester.counts, parts.registry)
 
     async def prepare(self) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from headrace.ports import Delivery, Subscription
-from headrace_smap.consumer import BatchIntake, Consumer
+from headrace.consuming import Consumer, Delivery, Subscription
 from headrace_smap.database import Database
 from headrace_smap.envelope import COMPLETIONS_QUEUE, JOB_COMPLETED, Malformed, read
 from headrace_smap.parts import SmapParts
@@ -38,6 +36,4 @@ class Completions:
 def completions(parts: SmapParts) -> Consumer:
     """The consumer that runs in every process of ours."""
     subscription = Subscription(COMPLETIONS_QUEUE, (JOB_COMPLETED,))
-    return Consumer(
-        parts.bus, BatchIntake(subscription, Completions(parts.database).handle), f"completions-{os.getpid()}"
-    )
+    return Consumer(parts.bus, subscription, Completions(parts.database).handle)

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from headrace.ports import Delivery, Subscription
+from headrace.consuming import Consumer, ConsumerOptions, Delivery, Subscription
 from headrace.services import Service
-from headrace_smap.consumer import BatchIntake, Consumer
 from headrace_smap.envelope import ANALYSIS_FINISHED, INSIGHT_QUEUE, JOB_COMPLETED, NOTIFICATION_QUEUE
 from headrace_smap.insight.aggregates import Aggregator
 from headrace_smap.insight.alerts import Alert, Alerts, batch_of
@@ -38,10 +37,9 @@ class InsightService(Service):
         ends = Subscription(NOTIFICATION_QUEUE, (JOB_COMPLETED,))
         self._aggregator = Aggregator(parts.database)
         self.alerts = Alerts(parts.database, book, settings.alert_risk, settings.alert_interval_s)
-        room = parts.settings.prefetch
         self._consumers = (
-            Consumer(parts.bus, BatchIntake(results, self._results, room), "insight"),
-            Consumer(parts.bus, BatchIntake(ends, self.notifier.handle), "notification"),
+            Consumer(parts.bus, results, self._results, ConsumerOptions(parts.settings.batch_max)),
+            Consumer(parts.bus, ends, self.notifier.handle),
         )
 
     async def prepare(self) -> None:
