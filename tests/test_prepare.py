@@ -95,6 +95,8 @@ def test_the_steps_of_a_command_are_told_and_its_last_words_only_if_it_fails(
         ("demo", "bare"),
         ("silver demo", "silver"),
         ("smap up --rig", "smap-rig"),
+        ("matching demo", "matching"),
+        ("matching up --rig", "matching-rig"),
         ("pm generate files", "pm"),
         ("pm up --rig", "pm-rig"),
         ("scheduler demo", "scheduler"),

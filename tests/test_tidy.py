@@ -32,7 +32,16 @@ MAY_TOUCH_THE_WORLD = {"runtime/seams.py", "runtime/supervisor.py"}
 FOLDER_FILES_MAX = 20
 PREFIX_FILES_MAX = 3
 # Words that end like a gerund and are nouns, and the public module whose name says what it is for.
-NOUNS_IN_ING = {"consuming", "nothing", "pacing", "testing", "wiring"}
+NOUNS_IN_ING = {
+    "consuming",
+    "embedding",
+    "headrace_matching",
+    "matching",
+    "nothing",
+    "pacing",
+    "testing",
+    "wiring",
+}
 # Sleeping in tests: work that takes time, a fault that lasts or comes by chance, a virtual loop, and the waiter.
 # What is waited for is a signal, or `waiting.eventually`. This list only shrinks.
 SLEEPS = {

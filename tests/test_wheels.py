@@ -79,3 +79,12 @@ def test_pm_brings_the_schema_of_its_files(wheels: Path) -> None:
     assert packages(found) == {"headrace_pm"}
     assert "headrace_pm/wire/counter.capnp" in found
     assert "[headrace.apps]\npm = headrace_pm.commands:register" in declared(found)
+
+
+def test_matching_brings_the_schemas_of_its_events(wheels: Path) -> None:
+    found = files(wheels, "headrace_matching")
+    assert packages(found) == {"headrace_matching"}
+    schemas = {path.name: path.read_bytes() for path in (ROOT / "apps/matching/schemas/events").iterdir()}
+    assert len(schemas) == 14
+    assert {name: found[f"headrace_matching/schemas/events/{name}"] for name in schemas} == schemas
+    assert "[headrace.apps]\nmatching = headrace_matching.commands:register" in declared(found)

@@ -1,0 +1,1 @@
+"""matching: products found in videos by independent services, whose phases each begin exactly once."""
