@@ -59,6 +59,12 @@ async def events_before(store: Parts, unit: Unit) -> UnitDone:
     return await store.tables.apply(replace(unit, events=()))
 
 
+async def closes_before(store: Parts, unit: Unit) -> UnitDone:
+    for close in unit.closes:
+        await store.close_external(close.job, close.stage, close.event_id)
+    return await store.tables.apply(replace(unit, closes=()))
+
+
 async def jobs_before(store: Parts, unit: Unit) -> UnitDone:
     submitted = tuple([await store.submit(submission) for submission in unit.submissions])
     done = await store.tables.apply(replace(unit, submissions=()))
@@ -91,6 +97,9 @@ TWINS = {
     ),
     "a job outside of the commit": Twin(
         jobs_before, TablesContract.test_a_statement_that_is_refused_takes_everything_along
+    ),
+    "an external stage closed outside of the commit": Twin(
+        closes_before, TablesContract.test_rows_and_the_end_of_an_external_stage_are_one_commit
     ),
     "a batch in pieces": Twin(batches_one_by_one, TablesContract.test_a_batch_is_whole_or_not_at_all),
     "a repeat that is applied again": Twin(

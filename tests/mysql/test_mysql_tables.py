@@ -17,7 +17,11 @@ from headrace.testing.contracts.shelf import tables_on
 from headrace.testing.twins import turns_red
 
 HANDLES = 3
-NEEDS_AN_ACCOUNT = {"an event outside of the commit", "a job outside of the commit"}
+NEEDS_AN_ACCOUNT = {
+    "an event outside of the commit",
+    "a job outside of the commit",
+    "an external stage closed outside of the commit",
+}
 
 
 class OnMariaDb:

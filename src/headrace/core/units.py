@@ -19,21 +19,36 @@ UNITS = "headrace.units"
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalEvent:
+    """The event that an external stage of a job waits for."""
+
+    job: str
+    stage: str
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
-    """Steps in order, then jobs, then events: all or nothing. The same `unit_id` is the same unit, however often it is
-    sent. `repeatable`: its steps may be applied twice and leave what they left the first time, so that no mark has to
-    be kept of them."""
+    """Steps in order, then jobs, external stages that close, events: all or nothing. The same `unit_id` is the same
+    unit, however often it is sent. `repeatable`: its steps may be applied twice and leave what they left the first
+    time, so that no mark has to be kept of them."""
 
     unit_id: str
     steps: tuple[Step, ...] = ()
     submissions: tuple[Submission, ...] = ()
     events: tuple[Event, ...] = ()
+    closes: tuple[ExternalEvent, ...] = ()
     repeatable: bool = False
 
     @property
     def reads(self) -> bool:
         """It changes nothing."""
-        return not (self.submissions or self.events) and all(step.statement.reads for step in self.steps)
+        return not self.accounts and all(step.statement.reads for step in self.steps)
+
+    @property
+    def accounts(self) -> bool:
+        """It moves something beside the application's tables."""
+        return bool(self.submissions or self.closes or self.events)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from headrace.core.events import Event, check_event
 from headrace.core.jobs import Submission, Submitted
 from headrace.core.table_columns import Columns
 from headrace.core.table_statements import Row, Step
-from headrace.core.units import StepDone, Unit, UnitDone, check_unit
+from headrace.core.units import ExternalEvent, StepDone, Unit, UnitDone, check_unit
 from headrace.ports.tables import Tables
 from headrace.runtime.flow import Flow
 from headrace.runtime.submission import SubmitOptions
@@ -77,6 +77,7 @@ class UnitOfWork:
         self._ran: list[Ran] = []
         self._submissions: list[Submission] = []
         self._opened: list[Opened] = []
+        self._closes: list[ExternalEvent] = []
         self._events: list[Event] = []
         self._over = False
 
@@ -110,6 +111,12 @@ class UnitOfWork:
         self._opened.append(Opened(self._submissions[-1]))
         return self._opened[-1]
 
+    def close_external(self, job: str, stage: str, event_id: str) -> None:
+        """Record the event that an external stage waits for. If an earlier one had closed it, this one is remembered
+        and changes nothing. `NotFound`: there is no such job, and nothing of the unit remains."""
+        self._check_account("an external event")
+        self._closes.append(ExternalEvent(job, stage, event_id))
+
     def publish(self, *events: Event) -> None:
         """Record events for the outbox; a relay publishes them after the commit."""
         self._check_account("an event")
@@ -120,11 +127,11 @@ class UnitOfWork:
     def finish(self, unit_id: str) -> Unit | None:
         """Everything that was recorded; nothing more can be. None if there is nothing to apply."""
         self._over = True
-        if not (self._steps or self._submissions or self._events):
+        if not (self._steps or self._submissions or self._closes or self._events):
             return None
         # What was expected may not be so a second time, because of this very unit or of another one.
         repeatable = all(step.statement.repeatable and step.expect is None for step in self._steps)
-        unit = Unit(unit_id, tuple(self._steps), tuple(self._submissions), tuple(self._events))
+        unit = Unit(unit_id, tuple(self._steps), tuple(self._submissions), tuple(self._events), tuple(self._closes))
         unit = replace(unit, repeatable=repeatable or unit.reads)
         check_unit(unit)
         return unit

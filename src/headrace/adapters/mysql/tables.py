@@ -70,7 +70,7 @@ class MysqlTables:
         return await self._lanes.read(lambda connection: one(connection, statement, values)[1])
 
     async def apply(self, unit: Unit) -> UnitDone:
-        if unit.submissions or unit.events:
+        if unit.accounts:
             raise CallerError(
                 "jobs and events need a store, and mysql is none", "tables only; open the store beside it"
             )

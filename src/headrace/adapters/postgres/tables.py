@@ -22,7 +22,9 @@ from headrace.adapters.postgres.foreign import check_statement, make, run
 from headrace.adapters.postgres.lanes import Lanes, Owner
 from headrace.adapters.postgres.outbox import event_values
 from headrace.adapters.postgres.statements import statements
+from headrace.adapters.postgres.views import missing
 from headrace.core.claims import Refused
+from headrace.core.errors import CallerError
 from headrace.core.table_statements import (
     Row,
     Step,
@@ -33,7 +35,7 @@ from headrace.core.table_statements import (
     pending,
     refused,
 )
-from headrace.core.units import UNITS, StepDone, Unit, UnitDone
+from headrace.core.units import UNITS, ExternalEvent, StepDone, Unit, UnitDone
 from headrace.ports.tables import TableFeatures
 
 Cursor = psycopg.Cursor[tuple[object, ...]]
@@ -109,15 +111,18 @@ class _Sent:
 
     steps: list[list[Cursor]]
     submissions: list[Cursor]
+    closes: list[Cursor]
     events: Cursor | None = None
 
 
 def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> tuple[UnitDone, bool]:
-    if unit.repeatable and steps is not None and len(steps) == 1 and not (unit.submissions or unit.events):
+    if unit.repeatable and steps is not None and len(steps) == 1 and not unit.accounts:
         (step,) = steps
         if len(step.values) == 1 and step.expect is None:
             return UnitDone((_done(step, [run(connection, step.statement, step.values[0], prepare=True)]),), ()), False
     careful = any(step.expect is not None for step in steps or ()) or any(each.key for each in unit.submissions)
+    # Whether a stage could be closed is known when it was tried.
+    careful = careful or bool(unit.closes)
     try:
         with connection.pipeline() as pipeline:
             connection.execute(statements()["unit_begin"].encode())
@@ -126,9 +131,9 @@ def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> t
             sent = _queue(connection, unit, steps)
             if careful:
                 pipeline.sync()
-                judged = _judge(unit, steps or (), sent)
+                judged = _judge(connection, unit, steps or (), sent)
             connection.execute("COMMIT")
-        return judged if careful else _judge(unit, steps or (), sent)
+        return judged if careful else _judge(connection, unit, steps or (), sent)
     except BaseException:
         if not connection.closed:
             connection.rollback()
@@ -143,11 +148,12 @@ def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> 
     for submission in unit.submissions:
         body, cargo = submissions.body_of(submission)
         opened.append(_call(connection, "submit", (body, cargo.payloads, cargo.ends)))
+    closes = [_call(connection, "unit_close", (each.event_id, each.job, each.stage)) for each in unit.closes]
     events = _call(connection, "add_events", event_values(unit.events)) if unit.events else None
-    return _Sent(ran, opened, events)
+    return _Sent(ran, opened, closes, events)
 
 
-def _judge(unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bool]:
+def _judge(connection: Connection, unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bool]:
     """What the answers mean; `Conflict` if the unit may not be committed."""
     done = tuple(_done(step, cursors) for step, cursors in zip(steps, sent.steps, strict=True))
     submitted, rang = [], False
@@ -155,9 +161,22 @@ def _judge(unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bo
         *found, rung = _first(cursor)
         submitted.append(submissions.judged(submission, found))
         rang = rang or rung
+    for close, cursor in zip(unit.closes, sent.closes, strict=True):
+        rang = _closed(connection, close, _rows(cursor)) or rang
     if sent.events is not None:
         rang = rang or any(_first(sent.events)[0])
     return UnitDone(done, tuple(submitted)), rang
+
+
+def _closed(connection: Connection, close: ExternalEvent, found: list[Row]) -> bool:
+    """Whether somebody should be woken. A stage that opened at the moment of asking is asked again."""
+    while found and found[0][0] is None:
+        found = rows(connection, "unit_close", (close.event_id, close.job, close.stage))
+    if not found and rows(connection, "job_graph", (close.job,)):
+        raise CallerError(f"job {close.job} has no external stage {close.stage!r}")
+    if not found:
+        raise missing(close.job)
+    return bool(found[0][1])
 
 
 def _done(step: Step, cursors: Sequence[Cursor]) -> StepDone:

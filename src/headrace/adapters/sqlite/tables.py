@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from headrace.adapters.sqlite import submissions
+from headrace.adapters.sqlite import operations, submissions
 from headrace.adapters.sqlite.foreign import make, rows
 from headrace.adapters.sqlite.outbox import add_event
 from headrace.adapters.sqlite.recorded_statements import check_script
@@ -61,6 +61,8 @@ def apply(tx: Transaction, unit: Unit) -> UnitDone:
     marked = unit.repeatable or tx.value("inbox_insert", subscription=UNITS, event_id=unit.unit_id, now=tx.wall())
     steps = tuple(_run(tx, step) for step in unit.steps) if marked else None
     submitted = tuple(submissions.submit(tx, submission) for submission in unit.submissions)
+    for close in unit.closes:
+        operations.close_external(tx, close.job, close.stage, close.event_id)
     for event in unit.events:
         add_event(tx, event)
     return UnitDone(steps, submitted)

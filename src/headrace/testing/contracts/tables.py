@@ -17,10 +17,21 @@ from headrace.core.units import UNIT_RUNS_MAX, Unit, UnitDone
 from headrace.ports.parts import Parts
 from headrace.ports.tables import TableFeatures, Tables
 from headrace.runtime.engine import Engine
+from headrace.runtime.flow import Flow
 from headrace.runtime.open_tables import OpenTables
 from headrace.runtime.unit_of_work import UnitOfWork
 from headrace.testing.contracts.selection import Selected, needs
 from headrace.testing.contracts.shelf import ACCOUNT, EVENT, HasTables, engine_on, flow, shelf_of, step, tables_on
+
+approved = Flow("approved")
+
+
+@approved.stage
+async def order(article: str) -> None:
+    """Somebody has to approve what is ordered."""
+
+
+approved.external("approval", after="order")
 
 
 async def told(store: Parts) -> list[str]:
@@ -85,6 +96,34 @@ class UnitContract(Selected):
         assert (await engine.job(opened.job)).flow == "orders"
         assert opened.job == job
         assert await remains(engine) == (["bolt"], 1, ["sold-1"])
+
+    @needs("account", of="table_features")
+    async def test_rows_and_the_end_of_an_external_stage_are_one_commit(self, engine: Engine) -> None:
+        job, other = [await engine.submit(approved, article) for article in ("bolt", "nut")]
+        with pytest.raises(Conflict):
+            async with engine.transaction() as tx:
+                tx.run("add", article="bolt", amount=2, expect=5)
+                tx.close_external(other, "approval", "mail-1")
+        assert await engine.close_external(other, "approval", "mail-1"), "nothing of the unit remained"
+        async with engine.transaction() as tx:
+            tx.run("add", article="bolt", amount=2)
+            tx.close_external(job, "approval", "mail-2")
+            tx.close_external(job, "approval", "mail-3")
+        assert await remains(engine) == (["bolt"], 2, [])
+        assert not await engine.close_external(job, "approval", "mail-4")
+        async with engine.worker(approved):
+            assert (await engine.wait(job, timeout_s=60)).stages["approval"].done == 1
+
+    @needs("account", of="table_features")
+    async def test_an_external_event_of_no_job_takes_everything_along(self, engine: Engine) -> None:
+        job = await engine.submit(approved, "bolt")
+        for where, refusal in ((("nobody", "approval"), NotFound), ((job, "order"), CallerError)):
+            with pytest.raises(refusal):
+                async with engine.transaction() as tx:
+                    tx.run("add", article="bolt", amount=2)
+                    tx.close_external(*where, "mail-1")
+        assert await remains(engine) == ([], 1, [])
+        assert await engine.close_external(job, "approval", "mail-1")
 
     async def test_a_block_that_raises_leaves_nothing(self, engine: OpenTables) -> None:
         with pytest.raises(ZeroDivisionError):

@@ -10,6 +10,11 @@ INSERT INTO headrace.inbox (subscription, event_id) VALUES (%b, %b)
 -- A process that freezes before it commits loses the transaction after two seconds, and with it every lock in it.
 SELECT set_config('idle_in_transaction_session_timeout', '2000', true)
 
+-- unit_close
+-- The event an external stage waits for, by the stage's name. No row: there is no such stage that waits for events.
+SELECT c.first, c.rang FROM headrace.stage s, headrace.close_external(s.job, s.position, %b) c
+ WHERE s.job = %b AND s.generation = 1 AND s.name = %b AND s.kind = 2
+
 -- table_migrations
 -- The numbers that were applied.
 SELECT number FROM headrace.table_migration WHERE owner = %b
