@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from headrace.core.tally import JobState as JobState
     from headrace.core.tally import Tally as Tally
     from headrace.core.tally import Tolerance as Tolerance
+    from headrace.core.units import ExternalEvent as ExternalEvent
     from headrace.core.units import StepDone as StepDone
     from headrace.core.units import Unit as Unit
     from headrace.core.units import UnitDone as UnitDone
@@ -217,7 +218,7 @@ _NAMES = {
     "headrace.core.sources": ("HeldItem", "ItemCandidate", "ItemSettlement", "ItemState", "Polled"),
     "headrace.core.tally": ("JobState", "Tally", "Tolerance"),
     "headrace.core.table_statements": ("Step", "TableMigration", "TablePart", "TableStatement"),
-    "headrace.core.units": ("StepDone", "Unit", "UnitDone"),
+    "headrace.core.units": ("ExternalEvent", "StepDone", "Unit", "UnitDone"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
