@@ -21,6 +21,7 @@ from headrace.testing.rig import children
 from headrace.testing.rig.cassandra import CassandraServer
 from headrace.testing.rig.cassandra_cluster import FROM_ALL, CassandraCluster
 from headrace.testing.rig.cassandra_requests import Consistency, StatementRefused
+from headrace.testing.rig.java import ARCHIVE
 from headrace.testing.rig.proxy import Proxy
 
 SEEN_S_MAX = 60.0
@@ -50,6 +51,10 @@ def test_a_conditional_write_is_applied_once(session: Session) -> None:
     assert session.execute(update, ("second", "first")).one().applied
     assert not session.execute(update, ("third", "first")).one().applied
     assert taken(session) == {1: "second"}
+
+
+def test_its_classes_are_mapped_from_the_archive(cassandra_server: CassandraServer) -> None:
+    assert ARCHIVE in Path(f"/proc/{cassandra_server.pid}/maps").read_text()
 
 
 def test_keyspaces_do_not_see_each_other(cassandra_server: CassandraServer, session: Session) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from kafka_clients import DELIVERED_S_MAX, SILENT, produce, stored
 
+from headrace.testing.rig.java import ARCHIVE
 from headrace.testing.rig.kafka import KafkaServer
 from headrace.testing.rig.kafka_requests import RequestRefused, delete_topic
 from headrace.testing.rig.proxy import Proxy
 
 UNKNOWN_TOPIC = 3
+
+
+def test_its_classes_are_mapped_from_the_archive(kafka_server: KafkaServer) -> None:
+    assert ARCHIVE in Path(f"/proc/{kafka_server.pid}/maps").read_text()
 
 
 def test_acknowledged_records_survive_a_kill(kafka_topic: str, kafka_server: KafkaServer) -> None:

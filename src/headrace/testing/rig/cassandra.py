@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 from headrace.testing.rig import cassandra_requests
 from headrace.testing.rig.cassandra_requests import Consistency, StatementRefused
-from headrace.testing.rig.children import Launch
+from headrace.testing.rig.java import HEAP, HEAP_DEFAULT, JavaServer
 from headrace.testing.rig.needs import JavaRuntime, MavenClosure
 from headrace.testing.rig.proxy import Proxy
-from headrace.testing.rig.server import Server
 
 JARS = MavenClosure("cassandra", "5.0.8")
 # Cassandra 5 starts on 11 and 17 only.
@@ -32,8 +30,6 @@ JAVA = JavaRuntime("openjdk-17-jre-headless", "17", "java")
 # Its start takes some seconds of both cores: ten times as long where others use them too.
 START_S_MAX = 180.0
 DATACENTER = "datacenter1"
-HEAP = "heap"
-HEAP_DEFAULT = "256m"
 SMALL = {
     "cluster_name": "rig",
     "num_tokens": "1",
@@ -67,17 +63,9 @@ LOGBACK = """<configuration>
 </configuration>
 """
 JVM = (
-    "-Xms32m",
-    "-Xss512k",
     "-XX:MinHeapFreeRatio=10",
     "-XX:MaxHeapFreeRatio=30",
     "-XX:MaxDirectMemorySize=128m",
-    # It lives for minutes: what a better compiler and collector would give is not earned back.
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
-    "-Djava.awt.headless=true",
     "-Djdk.attach.allowAttachSelf=true",
     "-Dcassandra-foreground=yes",
     "-Dcassandra.superuser_setup_delay_ms=0",
@@ -114,12 +102,12 @@ class NodePlace:
     ports: tuple[int, int] | None = None
 
 
-class CassandraServer(Server):
-    """Settings are those of cassandra.yaml, by name; `heap` is how large the heap may become, `256m` if not given."""
+class CassandraServer(JavaServer):
+    """Settings are those of cassandra.yaml, by name."""
 
     name: ClassVar[str] = "cassandra"
+    jars, java = JARS, JAVA
     needs = (JARS, JAVA)
-    user = "nobody"
 
     def __init__(self, settings: Mapping[str, str] | None = None, place: NodePlace | None = None) -> None:
         super().__init__(settings)
@@ -153,24 +141,19 @@ class CassandraServer(Server):
         lines = {**self._place_lines(), **lines}
         self.write("cassandra.yaml", "".join(f"{name}: {value}\n" for name, value in lines.items()))
         self.write("logback.xml", LOGBACK)
-        jars = JARS.path()
-        (agent,) = jars.glob("jamm-*.jar")
-        return [
-            str(JAVA.path()),
-            f"-Xmx{heap}",
+        agents = [] if self.is_archiving else [f"-javaagent:{jar}" for jar in JARS.path().glob("jamm-*.jar")]
+        options = [
+            *self.archive_options(),
             *JVM,
-            f"-javaagent:{agent}",
-            f"-Djava.io.tmpdir={self.home}",
+            *agents,
             f"-Djna.tmpdir={self.home}",
             f"-Dcassandra.config=file://{self.home}/cassandra.yaml",
             f"-Dcassandra.storagedir={self.home}/data",
             f"-Dlogback.configurationFile={self.home}/logback.xml",
             *(f"--add-opens={module}=ALL-UNNAMED" for module in OPENED.split()),
             *(f"--add-exports={module}=ALL-UNNAMED" for module in EXPORTED.split()),
-            "-cp",
-            f"{jars}/*",
-            "org.apache.cassandra.service.CassandraDaemon",
         ]
+        return [*self.java_line(heap, *options), "org.apache.cassandra.service.CassandraDaemon"]
 
     def ask(self) -> None:
         """A read of its own tables."""
@@ -213,7 +196,3 @@ class CassandraServer(Server):
                 f'[{{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{{seeds: "{seeds}"}}]}}]'
             ),
         }
-
-    def _launch(self, command: Sequence[str]) -> Launch:
-        # A polite end takes seconds, and nobody waits for it when the run is dead.
-        return replace(super()._launch(command), death=signal.SIGKILL)

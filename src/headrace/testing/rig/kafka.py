@@ -4,8 +4,6 @@ An acknowledged record survives kill -9: it was written, and the kernel still ho
 not synced before; against a power cut an installation has further brokers, or the setting `log.flush.interval.messages`
 with the value 1.
 
-Class-data sharing was tried: 1.2 s of 3 s of CPU per start, for a file of 49 MB that a start of its own must make.
-
 A broker tells its clients where it is, and they connect there: they walk around a proxy that stands anywhere else. So
 there is a second listener, which tells the address of a proxy; `new_proxy` stands there, one at a time.
 """
@@ -15,27 +13,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 from headrace.testing.rig import kafka_requests
 from headrace.testing.rig.cached import cached
-from headrace.testing.rig.children import Launch
+from headrace.testing.rig.java import HEAP, HEAP_DEFAULT, JavaServer
 from headrace.testing.rig.kafka_requests import RequestRefused
 from headrace.testing.rig.needs import JavaRuntime, MavenClosure
 from headrace.testing.rig.proxy import Proxy
-from headrace.testing.rig.server import Server
 
 JARS = MavenClosure("kafka", "4.2.0")
 JAVA = JavaRuntime("openjdk-17-jre-headless", "17", "java")
 # Some seconds of a core where nothing else runs: ten times as long where others use them too.
 START_S_MAX = 120.0
-HEAP = "heap"
-HEAP_DEFAULT = "256m"
 CLUSTER = "aGVhZHJhY2UtcmlnLTAwMQ"
 SMALL = {
     "process.roles": "broker,controller",
@@ -66,26 +59,18 @@ SMALL = {
     "log.cleaner.dedupe.buffer.size": "8388608",
 }
 JVM = (
-    "-Xms32m",
-    "-Xss512k",
-    # It lives for minutes: what a better compiler and collector would give is not earned back.
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
-    "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
 
 
-class KafkaServer(Server):
-    """Settings are those of server.properties; `heap` is how large the heap may become, `256m` if not given."""
+class KafkaServer(JavaServer):
+    """Settings are those of server.properties."""
 
     name: ClassVar[str] = "kafka"
+    jars, java = JARS, JAVA
     needs = (JARS, JAVA)
-    user = "nobody"
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(settings)
@@ -114,7 +99,8 @@ class KafkaServer(Server):
     def command(self, settings: Mapping[str, str]) -> Sequence[str]:
         lines = dict(settings)
         heap = lines.pop(HEAP, HEAP_DEFAULT)
-        return [*self._java(heap), "kafka.Kafka", str(self._write_properties(self._data, lines))]
+        properties = str(self._write_properties(self._data, lines))
+        return [*self.java_line(heap, *self.archive_options(), *JVM), "kafka.Kafka", properties]
 
     def ask(self) -> None:
         """Whether there is a broker that takes requests: it says itself when it is one."""
@@ -145,15 +131,14 @@ class KafkaServer(Server):
     def _data(self) -> Path:
         return self.home / "data"
 
-    def _java(self, heap: str) -> list[str]:
-        return [str(JAVA.path()), f"-Xmx{heap}", *JVM, f"-Djava.io.tmpdir={self.home}", "-cp", f"{JARS.path()}/*"]
-
     def _make_data(self, folder: Path) -> None:
         data = folder / "data"
         data.mkdir(mode=0o700)
         self.hand_over(data)
         properties = str(self._write_properties(data, {}))
-        self.run(*self._java(HEAP_DEFAULT), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", properties)
+        self.run(
+            *self.java_line(HEAP_DEFAULT, *JVM), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", properties
+        )
 
     def _write_properties(self, data: Path, settings: Mapping[str, str]) -> Path:
         listeners = {"PLAINTEXT": self.port, "PROXIED": self._behind_proxy, "CONTROLLER": self._controller_port}
@@ -167,10 +152,6 @@ class KafkaServer(Server):
             "log.dirs": str(data),
         }
         return self.write("server.properties", "".join(f"{name}={value}\n" for name, value in lines.items()))
-
-    def _launch(self, command: Sequence[str]) -> Launch:
-        # A polite end takes a while, and nobody waits for it when the run is dead.
-        return replace(super()._launch(command), death=signal.SIGKILL)
 
 
 def _listeners(ports: Mapping[str, int]) -> str:

@@ -92,6 +92,11 @@ class Server(ABC):
         return self._child is not None and self._child.poll() is None
 
     @property
+    def ended_politely(self) -> bool:
+        """Whether it has ended, and not because it was killed."""
+        return self._child is not None and self._child.poll() not in (None, -signal.SIGKILL)
+
+    @property
     def pid(self) -> int:
         assert self._child is not None, f"{self.name} was never started"
         return self._child.pid
