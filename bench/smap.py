@@ -31,6 +31,7 @@ from rig import tell
 from smap_loops import Places, one_by_one, settle_each
 from smap_raw import BATCH, PROJECT, Stored
 
+from headrace.blobs import Blobs
 from headrace.errors import NotFound
 from headrace.ports import Bus, Delivery, Event, Subscription
 from headrace.services import log_to_stderr
@@ -39,7 +40,6 @@ from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.modules import NAMES
 from headrace_smap.analytics.pipeline import Analysis
 from headrace_smap.analytics.service import AnalyticsService, analysts_of, handler_of, modules_of
-from headrace_smap.blobs import Blobs
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.keeper import keeping
 from headrace_smap.envelope import ANALYTICS_QUEUE, INSIGHT_QUEUE
@@ -152,7 +152,7 @@ async def plain(settings: SmapSettings, stored: Stored, what: str) -> Took:
     """What the specification's algorithm takes."""
     async with open_parts(settings) as parts:
         await _open_project(parts, stored, what == END_TO_END)
-        held, store = dict(stored), parts.blobs._store(parts.blobs.bucket)
+        held, store = dict(stored), parts.blobs._place.of("raw")[0]
 
         def fetch(path: str) -> bytes:
             return held[path] if what != END_TO_END else bytes(obstore.get(store, path).bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PUBLIC = {
     "headrace",
+    "headrace.blobs",
     "headrace.commands",
     "headrace.consuming",
     "headrace.errors",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from smap_posts import PROJECT, post
 
+from headrace.blobs import Blobs
 from headrace.errors import Unreachable
 from headrace.testing.rig.s3 import Bucket, S3Server
 from headrace_smap.analytics.blob_fetcher import SMALL_BYTES_MAX, BlobFetcher
 from headrace_smap.analytics.posts import HandledPost
-from headrace_smap.blobs import Blobs
 
 BYTES_MAX = 1_000_000
 
@@ -19,7 +19,7 @@ BYTES_MAX = 1_000_000
 @pytest.fixture(params=["files", "s3"])
 async def blobs(request: pytest.FixtureRequest) -> Blobs:
     if request.param == "files":
-        opened = Blobs((request.getfixturevalue("tmp_path") / "blobs").as_uri(), {})
+        opened = Blobs((request.getfixturevalue("tmp_path") / "blobs").as_uri(), {}, "SMAP_S3_URL")
     else:
         bucket: Bucket = request.getfixturevalue("s3_bucket")
         opened = of_bucket(bucket)
@@ -29,7 +29,7 @@ async def blobs(request: pytest.FixtureRequest) -> Blobs:
 
 def of_bucket(bucket: Bucket) -> Blobs:
     keys = {"AWS_ACCESS_KEY_ID": bucket.access_key, "AWS_SECRET_ACCESS_KEY": bucket.secret_key}
-    return Blobs(bucket.url, keys)
+    return Blobs(bucket.url, keys, "SMAP_S3_URL")
 
 
 def posts(*paths: str) -> list[HandledPost]:
@@ -64,7 +64,7 @@ async def test_a_blob_that_cannot_be_read_while_others_can_is_its_posts_fault(bl
 )
 async def test_a_path_that_no_blob_can_have_is_a_fault(path: str, tmp_path: Path) -> None:
     batch = posts(path)
-    assert await BlobFetcher(Blobs(tmp_path.as_uri(), {}), 4, BYTES_MAX).small(batch) == []
+    assert await BlobFetcher(Blobs(tmp_path.as_uri(), {}, "SMAP_S3_URL"), 4, BYTES_MAX).small(batch) == []
     assert batch[0].fault is not None
     assert batch[0].fault.rule == "blob_path"
 
@@ -75,7 +75,7 @@ async def test_keys_that_are_refused_are_nobodys_fault(s3_bucket: Bucket) -> Non
     path = f"{s3_bucket.bucket}/raw/a.json"
     batch = posts(path)
     with pytest.raises(Unreachable):
-        await BlobFetcher(Blobs(s3_bucket.endpoint, keys), 4, BYTES_MAX).small(batch)
+        await BlobFetcher(Blobs(s3_bucket.endpoint, keys, "SMAP_S3_URL"), 4, BYTES_MAX).small(batch)
     assert batch[0].fault is None
 
 
@@ -92,7 +92,7 @@ class Forbidding(Blobs):
 
 
 async def test_a_blob_that_is_forbidden_while_others_can_be_read_is_its_posts_fault(tmp_path: Path) -> None:
-    blobs = Forbidding(tmp_path.as_uri(), {})
+    blobs = Forbidding(tmp_path.as_uri(), {}, "SMAP_S3_URL")
     await blobs.put("raw/a.json", post())
     fetcher = BlobFetcher(blobs, 4, BYTES_MAX)
     with pytest.raises(Unreachable):

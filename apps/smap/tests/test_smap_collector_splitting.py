@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.blobs import check_path
 from headrace.errors import CallerError
-from headrace_smap.blobs import check_path
 from headrace_smap.collector.blob_names import blob_path, platform_name
 from headrace_smap.collector.task_plan import CrawlTarget, OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask

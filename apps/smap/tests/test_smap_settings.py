@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from headrace.blobs import S3Keys
 from headrace.errors import CallerError
 from headrace.services import table
 from headrace_smap.analytics.limits import AnalyticsLimits
 from headrace_smap.analytics.modules import ModuleOptions
-from headrace_smap.blobs import S3Keys
 from headrace_smap.collector.wishes import CRAWL_PREFIX, CrawlWishes
 from headrace_smap.frame import FRAME
 from headrace_smap.insight.channels import NotificationSettings

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import headrace
+from headrace.blobs import Blobs, make_directory
 from headrace.errors import NotFound
 from headrace.ports import Bus
 from headrace.services import Asked, Part
-from headrace_smap.blobs import Blobs, make_directory
 from headrace_smap.database import DATABASE_FILE, TABLES, Database
 from headrace_smap.envelope import EXCHANGE
 from headrace_smap.ledger.project_ledger import ProjectLedger
@@ -61,7 +61,8 @@ async def open_parts(settings: SmapSettings, new: bool = True, checked: bool = T
         engine = await stack.enter_async_context(headrace.connect(settings.engine_url, tables=TABLES))
         bus = await _bus(settings, engine, stack)
         ledger = await _ledger(settings, engine, stack, checked)
-        blobs = Blobs(settings.s3_url or (settings.home.absolute() / "blobs").as_uri(), settings.environment)
+        place = settings.s3_url or (settings.home.absolute() / "blobs").as_uri()
+        blobs = Blobs(place, settings.environment, "SMAP_S3_URL")
         await blobs.prepare()
         yield SmapParts(settings, engine, bus, ledger, blobs, Database(engine), CollectorRegistry())
 

@@ -20,6 +20,7 @@ import pytest
 
 from headrace.ports.backend import Backend
 from headrace.testing.contracts.bench import Bench
+from headrace.testing.contracts.blobs import BlobsContract
 from headrace.testing.contracts.blocking_tables import BlockingTablesContract
 from headrace.testing.contracts.bus import BusContract
 from headrace.testing.contracts.cancellations import CancellingContract
@@ -119,6 +120,7 @@ class InspectorContract(InspectingContract, Benched):
 
 __all__ = [
     "Bench",
+    "BlobsContract",
     "BlockingTablesContract",
     "BusContract",
     "ConsumerContract",

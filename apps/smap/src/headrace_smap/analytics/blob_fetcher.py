@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from headrace.blobs import Blobs, WrongPath
 from headrace.errors import NotFound, TooLarge, Unreachable
 from headrace.services import Backoff
 from headrace_smap.analytics.posts import Fault, HandledPost
-from headrace_smap.blobs import Blobs, WrongPath
 
 SMALL_BYTES_MAX = 262_144
 TRIES = 3

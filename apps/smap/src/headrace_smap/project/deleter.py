@@ -17,9 +17,9 @@ from typing import Any
 
 import structlog
 
+from headrace.blobs import WrongPath, check_path
 from headrace.errors import HeadraceError
 from headrace.services import rest
-from headrace_smap.blobs import WrongPath, check_path
 from headrace_smap.collector.blob_names import blob_prefix
 from headrace_smap.count.accountant import Accountant
 from headrace_smap.count.completions import utc_now
