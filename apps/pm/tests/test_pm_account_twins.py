@@ -83,7 +83,7 @@ TWINS = {
         resets.test_a_flag_that_is_taken_back_under_a_hold_is_redone,
     ),
     "a file of another's disk": Twin(
-        "files_waiting",
+        "files_due",
         "c.spool IS NULL OR",
         resets.test_a_file_is_left_to_the_process_that_has_it_on_its_disk,
         "TRUE OR",
@@ -129,6 +129,24 @@ TWINS = {
     "a permanent error that comes back": Twin(
         "recover_errors", "PERMANENT", moves.test_a_file_that_is_nowhere_is_an_error_that_stays
     ),
+    "a sweep of an error that is held": Twin(
+        "recover_errors", "SWEPT", limbo.test_an_error_under_a_hold_that_passed_is_tried_again
+    ),
+    "a sweep of an unknown element that is held": Twin(
+        "recover_elements", "KNOWN", limbo.test_an_element_that_is_known_now_brings_back_only_what_nobody_holds
+    ),
+    "a sweep of what is being moved": Twin(
+        "recover_incomplete", "KNOWN", limbo.test_a_flag_that_is_taken_back_under_a_mover_waits_for_it
+    ),
+    "a sweep of flags that are being written": Twin(
+        "recover_incomplete", "A_MINUTE", limbo.test_a_flag_that_is_taken_back_after_the_end_is_redone
+    ),
+    "a spool that keeps what nobody knows": Twin(
+        "spool_wanted",
+        " JOIN file_processing_state s ON s.id = c.file_id",
+        limbo.test_a_spool_keeps_nothing_of_rows_that_were_deleted,
+        "",
+    ),
     "a sweep of what is held": Twin("recover_downloading", "HELD", moves.test_a_file_of_ours_is_never_swept),
 }
 SPELLED = {
@@ -138,6 +156,9 @@ SPELLED = {
         "STATES": "s.state IN ('COMPLETED', 'PARTIAL_DONE', 'PROCESSING')",
         "PERMANENT": "NOT COALESCE(c.is_permanent, FALSE)",
         "HELD": "c.owner IS NULL",
+        "SWEPT": "(c.owner IS NULL OR c.until <= NOW)",
+        "KNOWN": "(c.owner IS NULL OR c.until <= NOW)",
+        "A_MINUTE": "s.updated_at <= UTC_TIMESTAMP() - INTERVAL :pause_s SECOND",
         "OWNER": "c.owner",
         "OWNED": "c.until",
     },
@@ -145,8 +166,12 @@ SPELLED = {
         "EPOCH_OF_OURS": "epoch = :epoch",
         "EPOCH": "epoch = j.value ->> 'epoch'",
         "STATES": "state IN ('COMPLETED', 'PARTIAL_DONE', 'PROCESSING')",
-        "PERMANENT": "NOT EXISTS (SELECT 1 FROM pm_file_claim c\n                    WHERE c.file_id = id AND "
-        "(c.until > NOW OR c.is_permanent))",
+        "PERMANENT": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = file_processing_state.id\n"
+        "                      AND (c.until > NOW OR c.is_permanent OR c.crashes >= :crashes_max))",
+        "SWEPT": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = file_processing_state.id\n"
+        "                      AND (c.until > NOW OR c.is_permanent OR c.crashes >= :crashes_max))",
+        "KNOWN": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.until > NOW)",
+        "A_MINUTE": "unixepoch(updated_at) <= unixepoch('now') - :pause_s",
         "HELD": "NOT EXISTS (SELECT 1 FROM pm_file_claim c WHERE c.file_id = id AND c.owner IS NOT NULL)",
         "OWNER": "owner",
         "OWNED": "until",

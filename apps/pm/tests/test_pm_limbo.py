@@ -13,6 +13,7 @@ from headrace.sources import ItemSettlement, ItemState
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.tables.checkpoints import SinkCheckpoints
 from headrace_pm.tables.file_claims import ATTEMPTS_MAX, FileClaims
+from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.progress import FileProgress
 from headrace_pm.tables.recovery import FileRecovery
 from headrace_pm.tables.redo import FileRedo, RedoSelection
@@ -45,6 +46,30 @@ async def test_an_error_under_a_hold_that_passed_is_tried_again(file_world: File
     world.lose_holds()
     assert (await FileRecovery(world.tables).sweep()).errors == 1
     await world.hold("b")
+
+
+async def test_an_element_that_is_known_now_brings_back_only_what_nobody_holds(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    _, held = await world.hold()
+    world.query("INSERT INTO ne (id, name) VALUES (1, 'X')")
+    world.change(held.file_id, state="'ERROR'", error_message="'Unknown NE: X'", retry_count="9")
+    assert (await FileRecovery(world.tables).sweep()).total == 0, "its worker may still end it"
+    world.lose_holds()
+    assert (await FileRecovery(world.tables).sweep()).elements == 1
+    assert world.look(held.file_id)[:2] == ("PENDING", 0)
+
+
+async def test_a_flag_that_is_taken_back_under_a_mover_waits_for_it(file_world: FileWorld) -> None:
+    world = file_world
+    await register(world, A)
+    file_id = (await completed(world, b"one")).file_id
+    assert len(await FileMoves(world.tables).take(10, "m", 30.0)) == 1
+    world.change(file_id, clickhouse_processed="0")
+    world.change(file_id, updated_at=world.ago(5))
+    assert (await FileRecovery(world.tables).sweep()).total == 0, "a file that is renamed is not read"
+    world.lose_holds()
+    assert (await FileRecovery(world.tables).sweep()).incomplete == 1
 
 
 async def test_a_worker_that_lost_its_file_moves_no_checkpoint_of_a_redo(file_world: FileWorld) -> None:

@@ -19,9 +19,13 @@ from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.tables.steps import run
 
 SINKS = ("mysql", "kafka")
+WAITING = ("PENDING", "PARTIAL_DONE")
 SETTLED, GIVEN_BACK = "settled", "given back"
 # What another process has on its disk is cheaper to wait for than to fetch again; a minute is two leases.
 AFFINITY_S = 60.0
+# Of each state and system so many are looked at in a poll, and the next poll goes on behind them: a reset among 100,000
+# files that wait is seen within minutes, and one among a few hundred at once.
+EXAMINED_MAX = 500
 ATTEMPTS_MAX = "attempts_max"
 """The rule by which a file dies of its retries: raise its `max_retry`, and it is tried again. Other rules are final."""
 _STATES = {
@@ -75,16 +79,40 @@ class FileClaims:
         """`spool_name` is the spool of this process, as host:path. While it is not `accepting`, only what lies there
         already is found: that makes room. `now` is the clock by which settlements are decided."""
         self._tables, self._spool, self._accepting, self._now = tables, spool_name, accepting, now
+        self._places: dict[tuple[str, str], int] = {}
 
     async def poll(self, count_max: int) -> Polled:
         some = {"spool": self._spool, "count_max": count_max}
         if not self._accepting():
             return _polled([await self._tables.rows("files_spooled", **some)], count_max)
         found = [await self._tables.rows("files_lost", **some)]
+        some["affinity_us"] = _microseconds(AFFINITY_S)
+        for left_as in WAITING:
+            found.append(await self._tables.rows("files_due", **some, left_as=left_as))
         for state, system_type in await self._tables.rows("systems_waiting"):
-            where = {"state": state, "system_type": system_type, "affinity_us": _microseconds(AFFINITY_S)}
-            found.append(await self._tables.rows("files_waiting", **some, **where))
+            found.append(await self._waiting(state, system_type, some))
         return _polled(found, count_max)
+
+    async def _waiting(self, state: str, system_type: str, some: Mapping[str, object]) -> list[Row]:
+        """Those of the next slice of a state and system that are due."""
+        after = self._places.pop((state, system_type), 0)
+        where = {"state": state, "system_type": system_type, "after": after, "examined": EXAMINED_MAX}
+        rows = await self._tables.rows("files_waiting", **some, **where)
+        due = [(number, is_ours) for number, is_ours, is_due, _ in rows if is_due]
+        if len(rows) == some["count_max"]:
+            # There are more than were asked for: what is taken of them is gone at the next poll.
+            self._places[state, system_type] = after
+        elif rows and rows[-1][3] == EXAMINED_MAX:
+            self._places[state, system_type] = rows[-1][0]
+        elif not rows and after:
+            return await self._waiting(state, system_type, some)
+        return due
+
+    async def pardon(self, key: str, fence: int) -> None:
+        """A file that ran alone under this hold was not lost by a crash: its worker lives."""
+        async with self._tables.transaction() as tx:
+            for name in ("claim_lock", "claim_pardon", "crash_pardon"):
+                run(tx, name, {"id": int(key), "epoch": fence})
 
     async def hold(self, candidate: ItemCandidate, holder: str, hold_s: float) -> HeldItem | None:
         key = {"id": int(candidate.key), "request": str(uuid4())}
@@ -133,7 +161,11 @@ class FileClaims:
             delay_us=_microseconds(delay_s),
             stays_suspect=is_worker_lost(settlement),
             keeps_spool=waits,
-            is_permanent=settlement.state is ItemState.DEAD and failure is not None and failure.rule != ATTEMPTS_MAX,
+            # One whose worker was lost may be pardoned; until then the count of crashes keeps it an error.
+            is_permanent=settlement.state is ItemState.DEAD
+            and failure is not None
+            and failure.rule != ATTEMPTS_MAX
+            and not is_worker_lost(settlement),
         )
 
     async def give_back(self, held: HeldItem) -> bool:
@@ -168,9 +200,9 @@ class FileClaims:
 
 
 def _polled(found: Sequence[Sequence[Row]], count_max: int) -> Polled:
-    """Some of each kind, so that none hides another; what lies in our own spool is taken first."""
+    """Some of each kind, so that none hides another, and each file once; what lies in our own spool is taken first."""
     turns = chain.from_iterable(zip_longest(*found))
-    rows = list(islice((row for row in turns if row is not None), count_max))
+    rows = islice({row[0]: row[1] for row in turns if row is not None}.items(), count_max)
     return Polled(tuple(ItemCandidate(str(number), rank=0 if is_ours else 1) for number, is_ours in rows))
 
 

@@ -7,13 +7,22 @@ are found in another state than we left them, and so their sinks begin anew wher
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields
 
+from headrace.sources import SourceWorker
 from headrace.tables import OpenTables
 from headrace_pm.tables.steps import run
 
 DOWNLOADING_MINUTES, PARSING_MINUTES = 10, 30
 ERROR_PAUSE_S, ERROR_PAUSE_S_MAX = 60.0, 3_600.0
+# A transaction of some ten milliseconds; and as many of them as leave the database to others meanwhile.
+SLICE_MAX, SLICES_MAX = 1_000, 20
+# By state that has ended: what may follow for a file of it, and the name under which it is counted.
+_AGAIN = {
+    "ERROR": {"recover_errors": "errors", "recover_elements": "elements"},
+    "COMPLETED": {"recover_incomplete": "incomplete"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +44,22 @@ class RecoveredFiles:
 
 
 class FileRecovery:
-    """One sweep after the other; any number of processes may do so."""
+    """One sweep after the other; any number of processes may do so.
 
-    def __init__(self, tables: OpenTables) -> None:
-        self._tables = tables
+    Files that have ended may be many, and few of them come back: they are looked at in slices by the index, each in a
+    transaction of its own, and a sweep begins where the one before has ended.
+    """
+
+    def __init__(self, tables: OpenTables, slice_max: int = SLICE_MAX, slices_max: int = SLICES_MAX) -> None:
+        self._tables, self._slice_max, self._slices_max = tables, slice_max, slices_max
+        self._places: dict[tuple[str, str], int] = {}
 
     async def sweep(self) -> RecoveredFiles:
         """Bring back what may come back."""
+        again: Counter[str] = Counter()
+        for state, system_type in await self._tables.rows("systems_ended"):
+            again += await self._recovered(state, system_type)
         async with self._tables.transaction() as tx:
-            errors = tx.run("recover_errors", pause_s=ERROR_PAUSE_S, pause_s_max=ERROR_PAUSE_S_MAX)
-            elements = tx.run("recover_elements")
-            incomplete = tx.run("recover_incomplete", pause_s=ERROR_PAUSE_S)
             found = {}
             for state in ("PENDING", "ERROR"):
                 found["DOWNLOADING", state] = tx.run("recover_downloading", state=state, minutes=DOWNLOADING_MINUTES)
@@ -56,8 +70,22 @@ class FileRecovery:
             downloading=found["DOWNLOADING", "PENDING"].count,
             parsing=found["PARSING", "PENDING"].count,
             processing=found["PROCESSING", "PENDING"].count,
-            errors=errors.count,
-            elements=elements.count,
-            incomplete=incomplete.count,
             exhausted=sum(ran.count for (_, state), ran in found.items() if state == "ERROR"),
+            **again,
         )
+
+    async def _recovered(self, state: str, system_type: str) -> Counter[str]:
+        done: Counter[str] = Counter()
+        pauses = {"pause_s": ERROR_PAUSE_S, "pause_s_max": ERROR_PAUSE_S_MAX, "crashes_max": SourceWorker.crashes_max}
+        for _ in range(self._slices_max):
+            place = {"after": self._places.get((state, system_type), 0), "count_max": self._slice_max}
+            rows = await self._tables.rows("files_ended", state=state, system_type=system_type, **place)
+            self._places[state, system_type] = rows[-1][0] if len(rows) == self._slice_max else 0
+            if rows:
+                async with self._tables.transaction() as tx:
+                    files = [{"id": number} for (number,) in rows]
+                    ran = {kind: run(tx, name, {"files": files, **pauses}) for name, kind in _AGAIN[state].items()}
+                done.update({kind: each.count for kind, each in ran.items()})
+            if len(rows) < self._slice_max:
+                break
+        return done

@@ -1,19 +1,34 @@
 -- name: systems_waiting
 SELECT DISTINCT state, system_type FROM file_processing_state WHERE state IN ('PENDING', 'PARTIAL_DONE')
 
--- name: files_waiting
--- Files of one state and system that wait and are due, in the order of the index. What somebody has reset is due at
--- once. What lies in another's spool is left to that process for a while.
+-- name: files_due
+-- Files that we left waiting and that are due, those that have been for longest first: by an index, however many are
+-- not due. What lies in another's spool is left to that process for a while.
 SELECT s.id, c.spool IS NOT NULL AND c.spool = :spool
-  FROM file_processing_state s LEFT JOIN pm_file_claim c ON c.file_id = s.id
- WHERE s.state = :state AND s.system_type = :system_type
-   AND (c.until IS NULL OR c.until <= (SELECT now FROM pm_clock))
-   AND (c.due_at IS NULL OR c.due_at <= (SELECT now FROM pm_clock) OR c.attempts <> COALESCE(s.retry_count, 0)
-        OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
+  FROM pm_file_claim c INDEXED BY pm_file_claim_waits CROSS JOIN file_processing_state s ON s.id = c.file_id
+ WHERE c.left_as = :left_as AND c.due_at <= (SELECT now FROM pm_clock) AND s.state IN ('PENDING', 'PARTIAL_DONE')
+   AND (c.owner IS NULL OR c.until <= (SELECT now FROM pm_clock))
    AND (c.spool IS NULL OR c.spool = :spool
-        OR c.due_at <= strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (-:affinity_us / 1000000.0) || ' seconds')
-        OR c.attempts <> COALESCE(s.retry_count, 0) OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
- ORDER BY s.id LIMIT :count_max
+        OR c.due_at <= strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (-:affinity_us / 1000000.0) || ' seconds'))
+ ORDER BY c.due_at LIMIT :count_max
+
+-- name: files_waiting
+-- Of one state and system a slice in the order of the index, of any length there is: those that are due, and its last one.
+-- What somebody put there has no claim, and what somebody has reset is due at once: no index of ours has these.
+WITH f AS (SELECT id FROM file_processing_state
+            WHERE state = :state AND system_type = :system_type AND id > :after ORDER BY id LIMIT :examined),
+     w AS (SELECT s.id, c.spool IS NOT NULL AND c.spool = :spool AS is_ours,
+                  (c.until IS NULL OR c.until <= (SELECT now FROM pm_clock))
+                  AND (c.due_at IS NULL OR c.due_at <= (SELECT now FROM pm_clock) OR c.attempts <> COALESCE(s.retry_count, 0)
+                       OR (c.left_as <> 'PENDING' AND c.left_as <> s.state) OR COALESCE(c.left_at <> s.updated_at, FALSE))
+                  AND (c.spool IS NULL OR c.spool = :spool
+                       OR c.due_at <= strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (-:affinity_us / 1000000.0) || ' seconds')
+                       OR c.attempts <> COALESCE(s.retry_count, 0) OR (c.left_as <> 'PENDING' AND c.left_as <> s.state)
+                       OR COALESCE(c.left_at <> s.updated_at, FALSE)) AS is_due
+             FROM f JOIN file_processing_state s ON s.id = f.id LEFT JOIN pm_file_claim c ON c.file_id = s.id)
+SELECT id, is_ours, is_due AS "due [bool]", (SELECT COUNT(*) FROM f)
+  FROM w WHERE is_due OR id = (SELECT MAX(id) FROM f)
+ ORDER BY id LIMIT :count_max
 
 -- name: files_lost
 -- Those whose hold has passed. DOWNLOADING and PARSING without a claim of ours are other programs' work, for as long
@@ -32,7 +47,7 @@ SELECT s.id, TRUE
    AND (s.state IN ('PENDING', 'PARTIAL_DONE')
         OR (s.state IN ('DOWNLOADING', 'PARSING', 'PROCESSING') AND c.owner IS NOT NULL))
    AND (c.due_at IS NULL OR c.due_at <= (SELECT now FROM pm_clock) OR c.attempts <> COALESCE(s.retry_count, 0)
-        OR (c.left_as <> 'PENDING' AND c.left_as <> s.state))
+        OR (c.left_as <> 'PENDING' AND c.left_as <> s.state) OR COALESCE(c.left_at <> s.updated_at, FALSE))
  ORDER BY s.id LIMIT :count_max
 
 -- name: spool_wanted
@@ -56,6 +71,7 @@ UPDATE pm_file_claim
        left_as = 'PENDING',
        attempts = (SELECT COALESCE(s.retry_count, 0) FROM file_processing_state s WHERE s.id = file_id),
        due_at = (SELECT now FROM pm_clock),
+       charged = iif(owner IS NOT NULL AND is_alone AND until <= (SELECT now FROM pm_clock), epoch, charged),
        crashes = crashes + (owner IS NOT NULL AND is_alone AND until <= (SELECT now FROM pm_clock)),
        losses = losses + (owner IS NOT NULL AND until <= (SELECT now FROM pm_clock)),
        is_alone = is_alone AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock),
@@ -71,7 +87,7 @@ UPDATE pm_file_claim
                        OR (s.state IN ('DOWNLOADING', 'PARSING', 'PROCESSING') AND pm_file_claim.owner IS NOT NULL))
                   AND (due_at IS NULL OR due_at <= (SELECT now FROM pm_clock)
                        OR attempts <> COALESCE(s.retry_count, 0)
-                       OR (left_as <> 'PENDING' AND left_as <> s.state)))
+                       OR (left_as <> 'PENDING' AND left_as <> s.state) OR COALESCE(left_at <> s.updated_at, FALSE)))
 
 -- name: claim_state
 -- What the table says of a file that is held: it is on its way.
@@ -161,8 +177,18 @@ UPDATE pm_file_claim
        due_at = strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now', (:delay_us / 1000000.0) || ' seconds'),
        attempts = :attempts, is_permanent = :is_permanent, restart = 0,
        left_as = COALESCE(:left_as, (SELECT s.state FROM file_processing_state s WHERE s.id = :id)),
+       left_at = (SELECT s.updated_at FROM file_processing_state s WHERE s.id = :id),
        spool = iif(:keeps_spool, spool, NULL), ended = :ended, owner = NULL, until = NULL
  WHERE file_id = :id AND epoch = :epoch AND owner IS NOT NULL AND until > (SELECT now FROM pm_clock)
 
 -- name: claim_ended
 SELECT 1 FROM pm_file_claim WHERE file_id = :id AND epoch = :epoch AND owner IS NULL AND ended = :ended
+
+-- name: claim_pardon
+-- Its worker lives: a hold that passed while the file ran alone was no crash, whoever finds it.
+UPDATE pm_file_claim SET is_alone = FALSE
+ WHERE file_id = :id AND epoch = :epoch AND is_alone AND until <= (SELECT now FROM pm_clock)
+
+-- name: crash_pardon
+-- Somebody has found it before.
+UPDATE pm_file_claim SET crashes = crashes - 1, charged = NULL WHERE file_id = :id AND charged = :epoch
