@@ -43,6 +43,20 @@ async def test_the_part_that_is_missing_is_named(sample: Sample) -> None:
     assert "hunter2" not in answer.text
 
 
+async def test_without_what_it_can_do_without_a_service_is_ready_and_degraded(sample: Sample) -> None:
+    beside: dict[str, Check] = {"server a": fine}
+    async with sample.client(checks={"database": fine}, beside=lambda: beside) as client:
+        assert (await client.get("/readyz")).json()["status"] == "ready"
+        beside["server b"] = away
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    told = {name: check.get("error") for name, check in answer.json()["beside"].items()}
+    assert told == {"server a": None, "server b": "Unreachable"}
+    async with sample.client(checks={"database": away}, beside=lambda: beside) as client:
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
+
+
 @pytest.mark.parametrize(("check", "status", "word"), [(fine, 200, "alive"), (away, 503, "not alive")])
 async def test_a_service_that_cannot_live_without_a_part_is_as_alive_as_that(
     check: Check, status: int, word: str, sample: Sample

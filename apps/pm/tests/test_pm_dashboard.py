@@ -171,6 +171,7 @@ def test_errors_and_stuck_files_fire_and_a_backlog_must_last(prometheus: Prometh
         found = {rule["name"]: rule["state"] for rule in prometheus.rules() if rule["type"] == "alerting"}
         return {name: state for name, state in found.items() if state != "inactive"}
 
-    fires = {"PmTooManyErrorFiles": "firing", "PmFilesStuck": "firing", "PmTooManyPendingFiles": "pending"}
+    lasting = dict.fromkeys(("PmTooManyPendingFiles", "PmScanFails"), "pending")
+    fires = {"PmTooManyErrorFiles": "firing", "PmFilesStuck": "firing", **lasting}
     until(lambda: {name: raised().get(name) for name in fires} == fires, lambda: f"the alerts of {raised()}")
     assert set(raised()) <= {*fires, "PmSinkBehind", "PmFilesFail"}, "nothing else is wrong"

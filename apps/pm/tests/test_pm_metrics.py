@@ -65,6 +65,12 @@ async def test_the_table_is_shown_as_it_is(file_world: FileWorld) -> None:
         value(registry, "sink_lag_seconds", sink="kafka") > 10_700 > value(registry, "sink_lag_seconds", sink="mysql")
     )
     assert abs(value(registry, "read_timestamp_seconds") - time.time()) < 60
+    # Half an upload, or a server that is away: no sink is behind for it.
+    file_world.change(others[1], created_at=file_world.ago(300), error_message="'64 bytes are missing'")
+    await metrics.read()
+    assert [value(registry, "sink_lag_files", sink=sink) for sink in ("mysql", "kafka")] == [1.0, 2.0]
+    assert value(registry, "sink_lag_seconds", sink="kafka") < 11_500
+    assert value(registry, "files_by_state", state="PENDING") == 2.0
     file_world.query("UPDATE file_processing_state SET state = 'MOVED'")
     await metrics.read()
     shown = {state: value(registry, "files_by_state", state=state) for state in FILE_STATES}

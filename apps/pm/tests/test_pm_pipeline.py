@@ -53,6 +53,7 @@ async def test_everything_that_arrives_is_in_both_sinks_row_for_row(
     unknown = {each["file"]: each["error"] for each in uploads if each["outcome"] == "unknown_ne"}
     assert {name: told[name] for name in unknown} == unknown
     assert all(told.values())
+    assert "Traceback" not in service.log.read_text("utf-8"), "what is wrong with a file is no fault of the program"
     ended = [line for line in service.log.read_text("utf-8").splitlines() if "file.ended" in line]
     assert [name for name in told if not any(name in line for line in ended)] == [], "the log names each of them"
     rows = world.query(f"SELECT {TIMES.replace(' ', ', ')}, file_moved_time FROM file_processing_state")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +20,14 @@ from headrace_pm.report.words import TEXTS
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 END = DAY + timedelta(days=1)
 FILES = Path(__file__).with_name("report_files.sql").read_text("utf-8")
+# Of 100 files it is known when ClickHouse showed them: 40 s after they were listed.
+SEEN = (
+    "INSERT INTO pm_file_claim (file_id, revision)"
+    " SELECT id, 1 FROM file_processing_state WHERE state = 'MOVED' LIMIT 100",
+    "INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)"
+    " SELECT file_id, 1, 1, '', created_at FROM pm_file_claim JOIN file_processing_state ON id = file_id",
+    "INSERT INTO pm_clickhouse_seen SELECT version, seen_at + INTERVAL 40 SECOND FROM pm_file_revision",
+)
 # Tables that are cut off at the right.
 CUT = """[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)
     .map(each => each.getAttribute('aria-label'))"""
@@ -33,6 +42,8 @@ async def test_the_report_tells_the_tables_and_everybody_can_read_it(
         await elements(tables, "gnb-1", "gnb-2", "<i>gnb-3</i>")
         await counted(tables, 1, (quarter for quarter in range(96) if quarter % 7), {101: 1.0})
         await counted(tables, 2, range(60), {101: 1.0})
+        for statement in SEEN:
+            mariadb_server.query(statement, mine)
         report = await pipeline_report(tables, DAY, END, PeriodSpan(DAY, END, 900), END + timedelta(hours=1))
     assert_figures(report)
     with Browser(chromium_path(), tmp_path / "profile", "about:blank") as browser:
@@ -64,6 +75,16 @@ def assert_figures(report: PipelineReport) -> None:
         ("<b>pointer</b> at word … lies", 12),
         ("Unknown NE: …", 12),
     ]
+    assert report.latency["clickhouse"].seconds == {40: 100}
+    shown, unseen = (
+        page(report, TEXTS.of("en")),
+        replace(report, latency={**report.latency, "clickhouse": FileLatency({})}),
+    )
+    assert "ClickHouse (seen there)" in shown
+    assert "Kafka (acknowledged by the broker)" in shown
+    assert "nobody has looked" not in shown
+    assert "nobody has looked" in page(unseen, TEXTS.of("en")), "what is not known is not 0"
+    assert "ClickHouse (seen there)" not in page(unseen, TEXTS.of("en"))
     assert report.gaps is not None
     assert [each.missing for each in report.gaps.elements] == [96, 36, 14]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 from pm_clickhouse_world import connected
 from pm_file_world import AGAIN, A, FileWorld, completed, listed, maria_world, register
+from pm_operator_world import operator_tables
 from prometheus_client import CollectorRegistry
 
 from headrace.testing.rig.mariadb import MariaServer
@@ -26,11 +27,12 @@ async def maria(mariadb_server: MariaServer, mariadb_database: str) -> AsyncIter
 
 
 INSERT = "INSERT INTO pm_counter_data VALUES {}"
-ROW = "(1, '2026-01-01 00:00:00', 900, {}, 1.5, 'G', '5G', 1, 'abcdefgh', '{{}}', {})"
+ROW = "({}, '2026-01-01 00:00:00', 900, {}, 1.5, 'G', '5G', 1, 'abcdefgh', '{{}}', {})"
 
 
-async def insert(clickhouse: ClickHouse, version: int, rows: int) -> None:
-    await clickhouse.command(INSERT.format(", ".join(ROW.format(number, version) for number in range(rows))))
+async def insert(clickhouse: ClickHouse, version: int, numbers: Iterable[int], element: int = 1) -> None:
+    rows = (ROW.format(element, number, version) for number in numbers)
+    await clickhouse.command(INSERT.format(", ".join(rows)))
 
 
 def sent(world: FileWorld, file_id: int, rows: int, digest: int) -> None:
@@ -48,17 +50,54 @@ async def test_files_are_late_until_clickhouse_shows_all_of_them(maria: FileWorl
         first = await completed(maria, b"1")
         sent(maria, first.file_id, 5, 1)
         assert (await seen.look(1.0)).rows == 5
-        await insert(clickhouse, first.version, 3)
+        await insert(clickhouse, first.version, range(3))
         lag = await seen.look(60.0)
         assert (lag.files, lag.rows, lag.different) == (1, 2, 0)
         assert lag.oldest_s >= 59.0
-        await insert(clickhouse, first.version, 5)
+        await insert(clickhouse, first.version, range(5))
         lag = await seen.look(61.0)
         assert (lag.files, lag.rows, lag.different) == (0, 0, 1), "all rows, and not those that were sent"
         digest = (await seen_files(clickhouse, [first.version]))[first.version].digest
         sent(maria, first.file_id, 5, digest)
         anew = SeenInClickHouse(clickhouse, ObservedFiles(maria.tables))
         assert await anew.look(62.0) == SeenLagNow()
+
+
+SIGHTINGS = "SELECT version FROM pm_clickhouse_seen ORDER BY version"
+
+
+async def test_the_moment_of_a_sighting_is_kept_only_if_somebody_looked(
+    mariadb_server: MariaServer, mariadb_database: str, clickhouse_database: str
+) -> None:
+    async with (
+        operator_tables(mariadb_database) as tables,
+        maria_world(mariadb_server, mariadb_database) as maria,
+        connected(ClickHouseSettings(clickhouse_url=clickhouse_database)) as clickhouse,
+    ):
+        seen = SeenInClickHouse(clickhouse, ObservedFiles(tables), tables)
+        files = []
+        for name in ("a", "b", "c"):
+            await register(maria, listed(f"{name}.dat"))
+            files.append(await completed(maria, name.encode()))
+        early, late, old = (file.version for file in files)
+        for file in files:
+            await insert(clickhouse, file.version, range(5), file.version)
+            digest = (await seen_files(clickhouse, [file.version]))[file.version].digest
+            sent(maria, file.file_id, 5, digest)
+        await clickhouse.command("TRUNCATE TABLE pm_counter_data")
+        for version, numbers in ((early, (0, 1, 2)), (early, (3, 4)), (old, (0, 1, 2)), (old, (3, 4)), (late, (0, 1))):
+            # A block that it has had before, ClickHouse leaves out.
+            await insert(clickhouse, version, numbers, version)
+        maria.query(
+            f"UPDATE file_processing_state SET clickhouse_insert_time = UTC_TIMESTAMP() - INTERVAL 9 MINUTE"
+            f" WHERE id IN ({files[1].file_id}, {files[2].file_id})"
+        )
+        assert (await seen.look(0.0)).files == 1
+        assert maria.query(SIGHTINGS) == [(early,)], "one was there before anybody looked, one is not there yet"
+        await insert(clickhouse, late, (2, 3, 4), late)
+        assert await seen.look(500.0) == SeenLagNow()
+        assert maria.query(SIGHTINGS) == sorted([(early,), (late,)]), "it was missed before, so it came just now"
+        assert old not in dict(maria.query("SELECT version, 1 FROM pm_clickhouse_seen"))
 
 
 async def test_what_a_newer_revision_replaced_is_not_missed(maria: FileWorld, clickhouse_database: str) -> None:

@@ -18,6 +18,7 @@ from headrace.testing.rig.ftp import FtpServer
 from headrace_pm.ftp.seen import SeenNames
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.ftp.stamps import Stamp
+from headrace_pm.operators.folder_looks import FolderLooks
 from headrace_pm.settings import PmSettings
 from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.register import FileTable
@@ -59,6 +60,13 @@ class Fault(FileTable):
         return set()
 
 
+class UnwrittenLooks(FolderLooks):
+    """What status is told has tests of its own."""
+
+    async def write(self) -> None:
+        """These tables have no such table."""
+
+
 @asynccontextmanager
 async def silent_port() -> AsyncIterator[int]:
     """Somebody who takes connections and never says a word."""
@@ -84,7 +92,8 @@ def rows_of(*ports: int) -> RowsByName:
 
 def scan_of(there: World, rows: RowsByName, files: FileTable, events: ToldEvents, rests: Rests) -> NetworkScan:
     settings, directory = PmSettings(scan_interval_s=HOUR_S), ServerDirectory(opened(rows))
-    return NetworkScan(settings, directory, there.pools, files, SeenNames(None, files), events, rests)
+    seen, looks = SeenNames(None, files), UnwrittenLooks(opened(rows))
+    return NetworkScan(settings, directory, there.pools, files, seen, events, looks, rests)
 
 
 async def test_a_server_that_does_not_answer_leaves_the_others_their_pace(ftp_site: FtpServer, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -17,6 +19,7 @@ from waiting import until
 from headrace.commands import environment_without
 from headrace.services import Program
 from headrace.testing import ServiceProcess
+from headrace.testing.rig.places import LOG, writers_of
 from headrace_pm.clickhouse.settings import ClickHouseSettings
 from headrace_pm.network.truth import CounterKey, true_rows
 
@@ -59,6 +62,11 @@ def test_one_command_takes_files_on_real_servers(tmp_path: Path, headrace_comman
             return bool(told["states"]["MOVED"]["files"] == 5)
 
         until(moved, "all files are in the archive")
+        # Nobody notices by himself that a server of the rig has gone: everything waits for it.
+        home = Path(folder).parents[1]
+        for process in writers_of(home / LOG):
+            os.kill(process, signal.SIGKILL)
+        until(lambda: "ftp of the rig has ended" in (tmp_path / "log").read_text("utf-8"), "it is told")
     finally:
         code = up.stop()
     assert code == 0

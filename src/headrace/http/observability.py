@@ -96,11 +96,14 @@ def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter
 
     @router.api_route("/readyz", methods=["GET", "HEAD"])
     async def readyz(request: Request) -> JSONResponse:
-        """Ready: every part it needs answers. Which ones there are, and which is missing, is for who has the key."""
-        checks = await _answers(options, options.checks)
+        """Ready: every part it needs answers; degraded, and ready all the same, without one that it can do without.
+        Which ones there are, and which is missing, is for who has the key."""
+        checks, beside = await _answers(options, options.checks), await _answers(options, options.beside(), quiet=True)
         ready = all(check["ok"] for check in checks.values())
-        details = {"checks": checks} if "tenant" in request.scope.get("state", {}) else {}
-        return JSONResponse({"status": "ready" if ready else "not ready", **details}, 200 if ready else 503)
+        whole = "ready" if all(check["ok"] for check in beside.values()) else "degraded"
+        is_told = "tenant" in request.scope.get("state", {})
+        details = {"checks": checks, **({"beside": beside} if beside else {})} if is_told else {}
+        return JSONResponse({"status": whole if ready else "not ready", **details}, 200 if ready else 503)
 
     @router.get("/metrics")
     async def metrics(request: Request) -> Response:
@@ -111,20 +114,21 @@ def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter
     return router
 
 
-async def _answers(options: Options, checks: Mapping[str, Check]) -> dict[str, dict[str, object]]:
+async def _answers(options: Options, checks: Mapping[str, Check], quiet: bool = False) -> dict[str, dict[str, object]]:
     """Each is asked at the same time as the others, and has its own time."""
-    asked = (_asked(name, check, options.limits.check_s_max) for name, check in checks.items())
+    asked = (_asked(name, check, options.limits.check_s_max, quiet) for name, check in checks.items())
     return dict(await asyncio.gather(*asked))
 
 
-async def _asked(name: str, check: Check, check_s_max: float) -> tuple[str, dict[str, object]]:
+async def _asked(name: str, check: Check, check_s_max: float, quiet: bool) -> tuple[str, dict[str, object]]:
     began = time.perf_counter()
     try:
         async with asyncio.timeout(check_s_max):
             await check()
     except Exception as error:
         # A check may raise anything; what it says is for the log, because it may name what a caller must not know.
-        log.warning("http.not_ready", check=name, error=repr(error))
+        if not quiet:
+            log.warning("http.not_ready", check=name, error=repr(error))
         return name, {"ok": False, "error": type(error).__name__, "took_s": _since(began)}
     return name, {"ok": True, "took_s": _since(began)}
 

@@ -113,7 +113,8 @@ class Options:
     `api_keys` are keys by tenant; `access` has further ones, which may do less. `hosts` are further names under which
     it may be addressed; on loopback any other is refused, because it would be a web page that reaches for this machine
     by a name of its own. `checks` are what `/readyz` asks, by name; `health` is what `/healthz` asks, for a service
-    that counts as dead without a part (and is started again for it). Without a registry there is one of its own,
+    that counts as dead without a part (and is started again for it); `beside` has what it can work without, asked for
+    anew each time: then it is ready, and degraded. Without a registry there is one of its own,
     without a store answers are kept in memory.
     """
 
@@ -127,6 +128,7 @@ class Options:
     limits: Limits = Limits()
     checks: Mapping[str, Check] = field(default_factory=dict)
     health: Mapping[str, Check] = field(default_factory=dict)
+    beside: Callable[[], Mapping[str, Check]] = dict
     registry: CollectorRegistry | None = None
     idempotency: IdempotencyStore | None = None
 

@@ -84,6 +84,11 @@ class Service:
         """Serve until `stop` is set, finish what is in hand, give back the rest."""
         await stop.wait()
 
+    def beside(self) -> Mapping[str, Part]:
+        """What it can work without, such as one of many servers: `/readyz` asks and names it, and calls the service
+        degraded and not unready for it. Asked for at every request, so there may be others each time."""
+        return {}
+
     def routes(self) -> Sequence[APIRouter]:
         """What it answers over HTTP."""
         return ()
@@ -126,6 +131,7 @@ async def serving(
         access=service.access or http.Access(),
         checks={name: part.answers for name, part in service.parts.items()},
         health={name: part.answers for name, part in service.health.items()},
+        beside=lambda: {name: part.answers for name, part in service.beside().items()},
         registry=service.registry,
         idempotency=service.idempotency,
     )

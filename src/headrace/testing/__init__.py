@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.testing.rig.cassandra import CassandraServer as CassandraServer
     from headrace.testing.rig.cassandra_cluster import CassandraCluster as CassandraCluster
     from headrace.testing.rig.catalogue import tool_path as tool_path
+    from headrace.testing.rig.deaths import deaths_told as deaths_told
     from headrace.testing.rig.ftp import FtpServer as FtpServer
     from headrace.testing.rig.installation import obtain as obtain
     from headrace.testing.rig.ports import reserve_port as reserve_port
@@ -30,6 +31,7 @@ _HOMES = {
     "reserve_port": "rig.ports",
     "CassandraServer": "rig.cassandra",
     "CassandraCluster": "rig.cassandra_cluster",
+    "deaths_told": "rig.deaths",
     "FtpServer": "rig.ftp",
     "PrometheusServer": "rig.prometheus",
     "Proxy": "rig.proxy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -106,7 +106,8 @@ async def up(environment: Mapping[str, str], servers: PmServers | None, talk: Ta
     names = ("all", "clickhouse") if settings.clickhouse_url else ("all",)
     services = {name: FRAME.services[name] for name in names}
     told = partial(_told, shared, taken)
-    return await replace(FRAME, services=services, told=told).up(environment, talk)
+    async with servers.deaths_told(talk.say) if servers is not None else nullcontext():
+        return await replace(FRAME, services=services, told=told).up(environment, talk)
 
 
 def _told(shared: Mapping[str, str], taken: Sequence[str], said: Mapping[str, str]) -> list[str]:

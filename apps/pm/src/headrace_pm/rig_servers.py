@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from headrace.errors import MissingExtra
@@ -19,25 +20,27 @@ PASSWORD = "PM_RIG_FTP_PASSWORD"
 @dataclass(frozen=True, slots=True)
 class PmServers:
     """`variables` name the servers to services and to commands in another shell; files put into `folder` are taken;
-    `folder_url` is where they are uploaded to."""
+    `folder_url` is where they are uploaded to. `deaths_told` says which server has ended, while a block runs."""
 
     variables: Mapping[str, str]
     folder: str
     folder_url: str
+    deaths_told: Callable[[Callable[[str], None]], AbstractAsyncContextManager[None]]
 
 
 @contextmanager
 def rig_servers(say: Callable[[str], None]) -> Iterator[PmServers]:
     """Start the servers, make tables and a folder that is looked at, and remove everything at the end."""
     try:
-        from headrace.testing import new_server, obtain
+        from headrace.testing import deaths_told, new_server, obtain
 
         obtain(SERVERS, say)
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the rig needs {error.name}", "pip install headrace-pm 'headrace[rig]'") from None
     with ExitStack() as stack:
         say(f"starting {', '.join(SERVERS)} …")
-        mariadb, redis, kafka, ftp, clickhouse = (stack.enter_context(new_server(name)) for name in SERVERS)
+        servers = [stack.enter_context(new_server(name)) for name in SERVERS]
+        mariadb, redis, kafka, ftp, clickhouse = servers
         place = urlsplit(ftp.url)
         folder = ftp.home / "files" / FOLDER.strip("/")
         folder.mkdir()
@@ -52,7 +55,7 @@ def rig_servers(say: Callable[[str], None]) -> Iterator[PmServers]:
         say("making tables and topic …")
         settings = PmSettings(mysql_dsn=mariadb.url, kafka_bootstrap=variables["PM_KAFKA_BOOTSTRAP"])
         asyncio.run(_prepare(settings, place.port or 21, place.username or ""))
-        yield PmServers(variables, str(folder), f"{ftp.url.rstrip('/')}{FOLDER}")
+        yield PmServers(variables, str(folder), f"{ftp.url.rstrip('/')}{FOLDER}", partial(deaths_told, servers))
 
 
 async def _prepare(settings: PmSettings, port: int, user: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from headrace.errors import MissingExtra
-from headrace.services import Service
+from headrace.services import Part, Service
 from headrace.sources import SourceWorker
 from headrace_pm.cutover.mode import CutoverRecord, open_record
 from headrace_pm.observe.observed_files import ObservedFiles
@@ -67,6 +67,9 @@ class PmService(Service):
             await stop.wait()
             await ended(beside)
 
+    def beside(self) -> Mapping[str, Part]:
+        return self.pipeline.beside
+
     def workers(self) -> Sequence[SourceWorker]:
         worker = self.pipeline.worker
         return () if worker is None else (worker,)
@@ -111,4 +114,4 @@ async def _watch(
         raise MissingExtra(f"pm needs {error.name}", "pip install 'headrace-pm[clickhouse]'") from None
     clickhouse = ClickHouse(pipeline.settings)
     stack.push_async_callback(clickhouse.close)
-    metrics.watch_clickhouse(SeenInClickHouse(clickhouse, ObservedFiles(pipeline.tables)))
+    metrics.watch_clickhouse(SeenInClickHouse(clickhouse, ObservedFiles(pipeline.tables), pipeline.tables))

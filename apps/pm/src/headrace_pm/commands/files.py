@@ -43,7 +43,8 @@ def status(context: typer.Context) -> None:
 
 
 async def _status(tables: OpenTables) -> dict[str, Any]:
-    from headrace_pm.operators.file_list import live_holds, server_files
+    from headrace_pm.operators.file_list import live_holds
+    from headrace_pm.operators.server_list import listed_servers
     from headrace_pm.tables.counts import FileCounts
 
     counts = FileCounts(tables)
@@ -60,16 +61,7 @@ async def _status(tables: OpenTables) -> dict[str, Any]:
             "latency_p50_s": finished.percentile(0.5),
             "latency_p95_s": finished.percentile(0.95),
         },
-        "servers": [
-            {
-                "server": each.server_key,
-                "system_type": each.system_type,
-                "files": each.files,
-                "errors": each.errors,
-                "last_registered_at": each.last_registered_at.isoformat() if each.last_registered_at else None,
-            }
-            for each in await server_files(tables)
-        ],
+        "servers": [each.document() for each in await listed_servers(tables)],
         "workers": await live_holds(tables),
         "errors": [
             {"message": each.message, "files": each.files, "last_at": each.last_at.isoformat()}
@@ -104,10 +96,22 @@ def _show_status(console: Any, document: dict[str, Any]) -> None:
         console.print(f"last 10 minutes: {lately['files']:,} files, {median or '0 s'} (p50), {most or '0 s'} (p95)")
     console.print(f"stuck for two hours: {document['stuck']:,}; at work: {sum(document['workers'].values()):,} files")
     for each in document["servers"]:
-        last = each["last_registered_at"] or "never"
-        console.print(f"{each['server']}: {each['files']:,} files, the last registered {last}", markup=False)
+        last = f", the last registered {each['last_registered_at']}" if each["last_registered_at"] else ""
+        there = "" if each["is_configured"] else "; it is not in ftp_server any more"
+        console.print(f"{each['system_type']} {each['server']}: {each['files']:,} files{last}{there}", markup=False)
+        for folder in each["folders"]:
+            console.print(f"  {folder['path']}: {_looked(folder)}", markup=False)
     for each in document["errors"]:
         console.print(f"[red]{each['files']:,}[/] × {escape(each['message'])}")
+
+
+def _looked(folder: dict[str, Any]) -> str:
+    if folder["error"] is not None:
+        before = f"listed last at {folder['listed_at']}" if folder["listed_at"] else "never listed"
+        return f"FAILS since {folder['failing_since']}, {before}: {folder['error']}"
+    if folder["listed_at"] is None:
+        return "nobody has looked at it yet"
+    return f"listed at {folder['listed_at']}, {folder['files']:,} files"
 
 
 def _age(seconds: float | None) -> str:

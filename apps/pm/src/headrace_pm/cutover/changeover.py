@@ -12,6 +12,7 @@ from headrace_pm.cutover.checks import NO_SHADOW, CutoverPlan, open_checks
 from headrace_pm.cutover.mode import ProductionMode, open_record
 from headrace_pm.settings import PmSettings
 from headrace_pm.shadow.service import shadow_settings
+from headrace_pm.work.pipeline import tables_of
 
 BAD = "bad"
 
@@ -44,6 +45,8 @@ async def changed_over(settings: PmSettings, plan: CutoverPlan, only_check: bool
             if only_check or not found.may_change:
                 return found
             note = json.dumps([f"{check.name}: {check.found}" for check in found.checks], ensure_ascii=False)
+            async with tables_of(settings):
+                await record.begin_versions_above(await record.highest_version())
             await record.change(ProductionMode.PRODUCTION, note)
             return Changeover(found.checks, changed=True)
     except SchemaMismatch:

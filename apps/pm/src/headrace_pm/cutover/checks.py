@@ -28,6 +28,8 @@ from headrace_pm.work.network_tables import ServerDirectory
 
 ENDED = ("COMPLETED", "MOVED", "ERROR")
 NAMES_SHOWN = 5
+# Room for more revisions than any network has.
+VERSION_MAX = 1 << 62
 NO_SHADOW = bad("mode", "there is no shadow", "start `headrace pm shadow`, and let it run for some periods")
 
 
@@ -65,6 +67,7 @@ class CutoverChecks:
             await self._backlog(),
             await self._seen(),
             await self._quiet(plan),
+            await self._versions(),
             await self._equal(plan),
         ]
 
@@ -132,6 +135,16 @@ class CutoverChecks:
                 words = f"{where} changed {changed_s:,} s ago, and must be quiet for {plan.quiet_s:,.0f} s"
                 return bad("old system", words, "stop it, and wait")
         return fine("old system", f"has moved nothing for {min(row[5] for row in found):,} s")
+
+    async def _versions(self) -> Check:
+        """A row that pm writes later must have a higher version than one that is there, or it would not count."""
+        highest = await self._record.highest_version()
+        if highest >= VERSION_MAX:
+            words = f"pm_counter_data has the version {highest}, and there is none above it"
+            return bad(
+                "versions", words, "lower what the old system wrote there: UPDATE pm_counter_data SET version = 0"
+            )
+        return fine("versions", f"pm_counter_data has {highest:,} at most; those of pm will begin above it")
 
     async def _equal(self, plan: CutoverPlan) -> Check:
         begin = plan.begin or await self._record.began() or FIRST

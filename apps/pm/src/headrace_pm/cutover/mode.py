@@ -97,6 +97,18 @@ class CutoverRecord:
                 log.warning("cutover.not_read", error=str(error))
             await rest(stop, look_s)
 
+    async def highest_version(self) -> int:
+        """Of the rows of production."""
+        ((highest,),) = await self.tables.rows("versions_written")
+        return int(highest)
+
+    async def begin_versions_above(self, version: int) -> None:
+        """Revisions of production that are made from now on are above it. Their table is there."""
+        if version > 0:
+            async with self.tables.transaction() as tx:
+                tx.run("versions_floor", version=version)
+                tx.run("versions_floor_mark")
+
 
 @asynccontextmanager
 async def open_record(settings: PmSettings, make: bool = True) -> AsyncIterator[CutoverRecord]:

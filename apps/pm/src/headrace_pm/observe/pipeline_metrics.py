@@ -9,9 +9,10 @@ made all the same; `pm_pipeline_read_timestamp_seconds` says how old the answers
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -62,6 +63,7 @@ class PipelineMetrics:
         self._alerts = PipelineAlerts()
         self._ended: deque[int] = deque(maxlen=ENDED_MAX)
         self._scans: dict[ServerFolder, Scanned] = {}
+        self._failed: set[ServerFolder] = set()
         self._unknown: tuple[Callable[[], int], int] = (lambda: 0, 0)
         self._rows: Mapping[str, Callable[[], int]] = {}
         self._rows_before: Counter[str] = Counter()
@@ -110,6 +112,28 @@ class PipelineMetrics:
         """A look at a folder ended."""
         self.series.scan_s.observe(scanned.seconds)
         self._scans[folder] = scanned
+        self.series.folder_failing.labels(folder.server_key, folder.path).set(0)
+        self.series.folder_listed.labels(folder.server_key, folder.path).set(time.time())
+        self._show_scans()
+
+    def scan_failed(self, folder: ServerFolder) -> None:
+        self.series.scan_failures.labels(folder.server_key, folder.path).inc()
+        self.series.folder_failing.labels(folder.server_key, folder.path).set(1)
+        self._failed.add(folder)
+
+    def looked_after(self, folders: Collection[ServerFolder]) -> None:
+        """These are the folders now: what others showed goes."""
+        gone = (self._scans.keys() | self._failed) - set(folders)
+        for folder in gone:
+            self._scans.pop(folder, None)
+            self._failed.discard(folder)
+            for series in (self.series.folder_failing, self.series.folder_listed):
+                with contextlib.suppress(KeyError):
+                    series.remove(folder.server_key, folder.path)
+        if gone:
+            self._show_scans()
+
+    def _show_scans(self) -> None:
         found = self._scans.values()
         self.series.listed.set(sum(each.listed_count for each in found))
         unready = sum(each.waiting_count + each.empty_count + each.unfinished_count for each in found)
@@ -117,9 +141,6 @@ class PipelineMetrics:
         refused: Counter[NameFault] = sum((each.refused for each in found), Counter())
         for fault in NameFault:
             self.series.refused.labels(str(fault)).set(refused[fault])
-
-    def scan_failed(self, folder: ServerFolder) -> None:
-        self.series.scan_failures.labels(folder.server_key, folder.path).inc()
 
     def downloaded(self, byte_count: int, seconds: float) -> None:
         self.series.bytes.inc(byte_count)

@@ -6,9 +6,10 @@ replaced do not show any more: what the table no longer names as the newest is l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headrace.tables import OpenTables
 from headrace_pm.clickhouse.client import ClickHouse
 from headrace_pm.clickhouse.seen import FileRows, seen_files, seen_lag
 from headrace_pm.observe.observed_files import ObservedFiles, SentFile
@@ -18,6 +19,9 @@ FIRST_S, NEXT_S = 3_600.0, 600.0
 FILES_MAX = 1_000
 # Beyond this nobody needs to know more exactly how far it is behind.
 OPEN_MAX = 20_000
+# Looks are a quarter of a minute apart, so this is how exactly the time of a sighting is known at worst.
+SIGHTING_S = 60.0
+KEPT_DAYS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,11 @@ class _OpenFile:
 
 
 class SeenInClickHouse:
-    """Asks both sides; one is enough for a pipeline, and several agree."""
+    """Asks both sides; one is enough for a pipeline, and several agree. `sightings` are where the moment is noted."""
 
-    def __init__(self, clickhouse: ClickHouse, files: ObservedFiles) -> None:
-        self._clickhouse, self._files = clickhouse, files
+    def __init__(self, clickhouse: ClickHouse, files: ObservedFiles, sightings: OpenTables | None = None) -> None:
+        self._clickhouse, self._files, self._sightings = clickhouse, files, sightings
+        self._missed: set[int] = set()
         self._open: dict[int, _OpenFile] = {}
         self._seen: set[int] = set()
         self._looked = False
@@ -58,20 +63,35 @@ class SeenInClickHouse:
         await self._let_go(version for version, each in self._open.items() if now - each.sent_at > NEXT_S)
         return await self._asked(now)
 
+    def _is_sighting(self, version: int, now: float) -> bool:
+        """Whether it came while we looked. What was there long before our first look came at a time nobody knows."""
+        return version in self._missed or now - self._open[version].sent_at <= SIGHTING_S
+
+    async def _note(self, versions: Sequence[int]) -> None:
+        if self._sightings is None or not versions:
+            return
+        async with self._sightings.transaction() as tx:
+            tx.run_many("seen_add", [{"version": version} for version in versions])
+            tx.run("seen_forget", days=KEPT_DAYS)
+
     async def _let_go(self, late: Iterable[int]) -> None:
         versions = sorted(late)
         current = await self._files.current_versions(versions) if versions else set[int]()
         for version in versions:
             if version not in current:
                 del self._open[version]
+                self._missed.discard(version)
 
     async def _asked(self, now: float) -> SeenLagNow:
         there = await seen_files(self._clickhouse, sorted(self._open)) if self._open else {}
         files = [FileRows(each.file.version, each.file.rows, each.file.digest) for each in self._open.values()]
         lag = seen_lag(files, there)
-        for file in files:
-            if file.version not in lag.late and file.version not in lag.different:
-                del self._open[file.version]
-                self._seen.add(file.version)
+        whole = [each.version for each in files if each.version not in lag.late and each.version not in lag.different]
+        await self._note([version for version in whole if self._is_sighting(version, now)])
+        for version in whole:
+            del self._open[version]
+            self._missed.discard(version)
+            self._seen.add(version)
+        self._missed.update(lag.late)
         oldest = max((now - self._open[version].sent_at for version in lag.late), default=0.0)
         return SeenLagNow(len(lag.late), lag.missing_rows, oldest, len(lag.different))

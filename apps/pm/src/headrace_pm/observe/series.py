@@ -84,6 +84,12 @@ class PipelineSeries:
         self.scan_s = self._histogram("scan_seconds", "A look at a folder.")
         self.scan_failures = self._counter("scan_failures", "Looks at a folder that failed.", "server", "path")
         self.emptied = self._gauge("emptied_folders", "Folders most files of which have disappeared.")
+        self.folder_failing = self._gauge(
+            "folder_failing", "1 while a folder cannot be listed by this process.", "server", "path"
+        )
+        self.folder_listed = self._gauge(
+            "folder_listed_timestamp_seconds", "When this process last listed a folder.", "server", "path"
+        )
         self.listed = self._gauge("listed_files", "Files that the last look at each folder found, added up.")
         self.waiting = self._gauge("unready_files", "Of these: not finished, empty, or still changing.")
         self.refused = self._gauge("refused_names", "Of these: names that are refused, by why.", "fault")

@@ -63,29 +63,12 @@ class FileFilter:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFiles:
-    """What came from one server so far."""
-
-    system_type: str
-    server_key: str
-    files: int
-    errors: int
-    last_registered_at: datetime | None
-
-
 async def listed_files(
     tables: OpenTables, wanted: FileFilter, count_max: int, before: int | None = None
 ) -> list[ListedRow]:
     """The newest of them, below an id; the last id of a page leads to the next."""
     rows = await tables.rows("files_page", **wanted.values(), before=before, count_max=count_max)
     return [ListedRow(*row) for row in rows]
-
-
-async def server_files(tables: OpenTables) -> list[ServerFiles]:
-    """By server; one that has brought nothing is not there."""
-    rows = await tables.rows("server_files")
-    return [ServerFiles(system, key, int(files), int(errors), last) for system, key, files, errors, last in rows]
 
 
 async def live_holds(tables: OpenTables) -> dict[str, int]:

@@ -35,7 +35,7 @@ from headrace.pages import (
     tiles,
 )
 from headrace_pm.operators.delivery_gaps import MISSING, PRESENT, GapReport
-from headrace_pm.report.pipeline_report import PERCENTILES, SINKS, PipelineReport
+from headrace_pm.report.pipeline_report import PERCENTILES, SEEN, SINKS, PipelineReport
 from headrace_pm.tables.counts import FILE_STATES
 
 ELEMENTS_MAX = 1_000
@@ -132,9 +132,13 @@ def _latency(words: Words, report: PipelineReport) -> Html:
             max(report.latency[sink].seconds, default=None),
         )
         for sink in SINKS
+        if report.latency[sink].count or sink != SEEN
     ]
     listing = Listing("latency-sinks", words("latency.caption"), heads, cells, searched=False)
-    return join(lines(words, chart), table(words, listing), paragraphs(words("latency.note")))
+    notes = [words("latency.note")]
+    if not report.latency[SEEN].count:
+        notes.append(words("latency.unseen"))
+    return join(lines(words, chart), table(words, listing), paragraphs(*notes))
 
 
 def _gaps(words: Words, report: PipelineReport) -> Html:

@@ -14,7 +14,9 @@ from headrace_pm.operators.periods import EPOCH, PeriodSpan
 from headrace_pm.report.error_groups import ErrorGroup, grouped
 from headrace_pm.tables.counts import FileCounts
 
-SINKS = ("both", "mysql", "kafka")
+# Apart from the sinks: Kafka has acknowledged a file before ClickHouse shows it, and only who looks knows when it does.
+SEEN = "clickhouse"
+SINKS = ("both", "mysql", "kafka", SEEN)
 PERCENTILES = (50, 95, 99)
 # A chart of about fifty columns can be read.
 STEPS_S = (300, 900, 3_600, 3 * 3_600, 6 * 3_600, 86_400)

@@ -32,7 +32,8 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True)
 class SinkLag:
-    """Files that are known and not in a sink yet, and how long the oldest of them has been known."""
+    """Files that are known and not in a sink yet, and how long the oldest of them has been known. What waits for its
+    upload or its server counts for no sink."""
 
     files: int
     oldest_s: float

@@ -63,7 +63,8 @@ class FileHandler:
         except Dead as end:
             context.log.error("file.ended", file=file.file_name, path=file.ftp_path, reason=end.reason)
             self._drop(key)
-            return end
+            # One that was raised has a traceback, which would be logged: what is wrong with a file is no fault of ours.
+            return Dead(end.reason, end.rule)
         finally:
             # Thousands of files may wait, and what they unpack to is not counted as room of the spool.
             self.fetcher.spool.plain_path(key).unlink(missing_ok=True)

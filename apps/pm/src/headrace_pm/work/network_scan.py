@@ -17,6 +17,7 @@ from headrace_pm.ftp.gate import ReadyGate
 from headrace_pm.ftp.scanner import FolderScanner
 from headrace_pm.ftp.seen import SeenNames
 from headrace_pm.ftp.servers import FileServer, ServerFolder
+from headrace_pm.operators.folder_looks import FolderLooks
 from headrace_pm.settings import PmSettings
 from headrace_pm.tables.register import FileTable
 from headrace_pm.work.events import PipelineEvents
@@ -42,6 +43,7 @@ class NetworkScan:
         files: FileTable,
         seen: SeenNames,
         events: PipelineEvents,
+        folders: FolderLooks,
         rest: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._settings, self._servers, self._pools = settings, servers, pools
@@ -50,7 +52,7 @@ class NetworkScan:
         self._scanners: dict[tuple[FileServer, ServerFolder], FolderScanner] = {}
         self._looks: dict[FileServer, asyncio.Task[None]] = {}
         self._faults: dict[FileServer, Exception] = {}
-        self._failing: dict[ServerFolder, str] = {}
+        self.folders = folders
 
     async def round(self) -> None:
         """Begin with servers that are new in the tables, and end with those that are gone. Raises while the looks at
@@ -60,12 +62,15 @@ class NetworkScan:
         wanted = {(each.server, folder) for each in served for folder in each.folders}
         self._scanners = {key: scanner for key, scanner in self._scanners.items() if key in wanted}
         self._served = {each.server: each for each in served}
+        self.folders.keep_only({folder for _, folder in wanted})
+        self._events.looked_after({folder for _, folder in wanted})
         for server in [each for each in self._looks if each not in self._served]:
             self._looks.pop(server).cancel()
             self._faults.pop(server, None)
         for server in self._served:
             if server not in self._looks or self._looks[server].done():
                 self._looks[server] = asyncio.ensure_future(self._keep_looking(server))
+        await self.folders.write()
         for server, error in self._faults.items():
             raise LookFailed(f"{server.key}: {type(error).__name__}: {error}") from error
 
@@ -91,12 +96,8 @@ class NetworkScan:
                     await self._look(served.server, folder)
             except HeadraceError as error:
                 self._events.scan_failed(folder)
-                if self._failing.get(folder) != str(error):
+                if self.folders.failed(folder, error):
                     log.warning("scan.failed", server=folder.server_key, path=folder.path, error=str(error))
-                self._failing[folder] = str(error)
-            else:
-                if self._failing.pop(folder, ""):
-                    log.info("scan.recovered", server=folder.server_key, path=folder.path)
 
     async def _look(self, server: FileServer, folder: ServerFolder) -> None:
         scanner = self._scanners.get((server, folder))
@@ -117,4 +118,8 @@ class NetworkScan:
                 again=len(became.renewed),
                 later=len(became.later),
             )
+        before = self.folders.now.get(folder)
+        if before is not None and before.error is not None:
+            log.info("scan.recovered", server=folder.server_key, path=folder.path)
+        self.folders.listed(folder, scanned.listed_count)
         self._events.scanned(folder, scanned)

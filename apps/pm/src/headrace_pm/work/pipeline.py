@@ -19,6 +19,7 @@ from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.seen import SeenNames, open_redis
 from headrace_pm.kafka.checkpoints import CheckpointStore
 from headrace_pm.operators import OPERATOR_TABLES
+from headrace_pm.operators.folder_looks import FolderLooks
 from headrace_pm.operators.unknown_counters import FLUSH_S, UnknownCounters
 from headrace_pm.settings import PmSettings
 from headrace_pm.sinks.counter_sink import CounterSink
@@ -112,7 +113,7 @@ class FilePipeline:
         self.memory: MemoryBreaker | None = None
         self.unknown: UnknownCounters | None = None
         self._loops: list[KeptLoop] = []
-        self.scan = NetworkScan(settings, self.servers, pools, FileTable(tables), seen, events)
+        self.scan = NetworkScan(settings, self.servers, pools, FileTable(tables), seen, events, FolderLooks(tables))
         if roles.scan:
             self._add("scan", settings.scan_interval_s, self.scan.round)
         if roles.mover:
@@ -176,6 +177,12 @@ class FilePipeline:
         found.update((f"loop_{name}", state) for name, state in self.loops.items())
         found.update((f"sink_{lane.name}", lane) for lane in self.lanes)
         return found
+
+    @property
+    def beside(self) -> Mapping[str, Part]:
+        """What `/readyz` names besides: folders, of which one that cannot be listed keeps no other file waiting."""
+        looks = self.scan.folders.now.items()
+        return {f"folder {folder.system_type} {folder.server_key} {folder.path}": look for folder, look in looks}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until the stop; what is in hand is finished, or given back."""

@@ -30,3 +30,16 @@ ON DUPLICATE KEY UPDATE changed_at = IF(digest = VALUES(digest), changed_at, VAL
 SELECT system_type, ftp_server_key, ftp_path, place, files,
        TIMESTAMPDIFF(SECOND, changed_at, UTC_TIMESTAMP(6)), TIMESTAMPDIFF(SECOND, looked_at, UTC_TIMESTAMP(6))
   FROM pm_shadow_place ORDER BY system_type, ftp_server_key, ftp_path, place
+
+-- name: versions_written
+-- Of rows with one key the highest version counts, whoever wrote it.
+SELECT COALESCE(MAX(version), 0) FROM pm_counter_data
+
+-- name: versions_floor
+-- The next version is above this one; a counter of the server that was raised stays so.
+INSERT INTO pm_file_revision (version, file_id, revision, file_size, modified, seen_at)
+VALUES (:version, 0, 0, 0, '', UTC_TIMESTAMP(6))
+ON DUPLICATE KEY UPDATE version = VALUES(version)
+
+-- name: versions_floor_mark
+DELETE FROM pm_file_revision WHERE file_id = 0 AND revision = 0

@@ -6,18 +6,22 @@ SELECT unixepoch(created_at) / :step_s, state, COUNT(*)
 
 -- name: report_latency
 -- From when a revision was first listed until its rows were in a sink; times of the table are whole seconds, so the
--- counts by seconds are exact. What is 'both' was in the slower one.
+-- counts by seconds are exact. What is 'both' was in the slower one; 'clickhouse' are those that were seen there while
+-- somebody looked.
 WITH done AS (
     SELECT unixepoch(COALESCE(r.seen_at, s.created_at)) AS seen_at, unixepoch(s.mysql_insert_time) AS m,
-           unixepoch(s.clickhouse_insert_time) AS k
+           unixepoch(s.clickhouse_insert_time) AS k, unixepoch(e.seen_at) AS e
       FROM file_processing_state s
       LEFT JOIN pm_file_claim c ON c.file_id = s.id
       LEFT JOIN pm_file_revision r ON r.file_id = s.id AND r.revision = c.revision
+      LEFT JOIN pm_clickhouse_seen e ON e.version = r.version
      WHERE s.mysql_insert_time IS NOT NULL OR s.clickhouse_insert_time IS NOT NULL
 ), ended AS (
     SELECT 'mysql' AS sink, seen_at, m AS at FROM done
     UNION ALL
     SELECT 'kafka', seen_at, k FROM done
+    UNION ALL
+    SELECT 'clickhouse', seen_at, e FROM done
     UNION ALL
     SELECT 'both', seen_at, max(m, k) FROM done
 )

@@ -8,12 +8,14 @@ SELECT COUNT(*) FROM file_processing_state WHERE state = 'MOVED'
 -- name: files_examined
 -- Of one state the files that were registered first, so that a long backlog is not read as a whole: how many, how long
 -- the oldest has been known, how many are stuck, and of each sink how many it has not got and for how long.
+-- What was never read and says why waits for its upload or its server, and not for a sink.
 SELECT COUNT(*), COALESCE(MAX(w.age), 0), COALESCE(SUM(w.is_stuck), 0),
-       COALESCE(SUM(NOT w.in_mysql), 0), COALESCE(MAX(IF(w.in_mysql, 0, w.age)), 0),
-       COALESCE(SUM(NOT w.in_kafka), 0), COALESCE(MAX(IF(w.in_kafka, 0, w.age)), 0)
+       COALESCE(SUM(NOT w.in_mysql AND w.is_here), 0), COALESCE(MAX(IF(w.in_mysql OR NOT w.is_here, 0, w.age)), 0),
+       COALESCE(SUM(NOT w.in_kafka AND w.is_here), 0), COALESCE(MAX(IF(w.in_kafka OR NOT w.is_here, 0, w.age)), 0)
   FROM (SELECT TIMESTAMPDIFF(SECOND, COALESCE(r.seen_at, s.created_at), UTC_TIMESTAMP(6)) AS age,
                LEAST(s.updated_at, COALESCE(r.seen_at, s.created_at)) < UTC_TIMESTAMP() - INTERVAL :minutes MINUTE
                    AS is_stuck,
+               NOT (r.content_hash IS NULL AND s.error_message IS NOT NULL) AS is_here,
                COALESCE(s.mysql_processed, FALSE) AS in_mysql, COALESCE(s.clickhouse_processed, FALSE) AS in_kafka
           FROM (SELECT id FROM file_processing_state WHERE state = :state ORDER BY id LIMIT :count_max) f
                JOIN file_processing_state s ON s.id = f.id LEFT JOIN pm_file_claim c ON c.file_id = s.id
