@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.runtime.programs import REPORT_S, die_with_parent, tell_ready
 from headrace.runtime.seams import RealThreads
+from headrace.services.freed_memory import keep_little
 from headrace.services.http_settings import HttpSettings
 from headrace.services.signals import Stopped, patiently, stopping
 
@@ -148,6 +149,7 @@ async def serving(
 async def serve(opening: Opening, settings: HttpSettings, application: str, say: Callable[[str], None]) -> None:
     """One service until a signal asks it to stop; a server that is not there yet is waited for."""
     die_with_parent(signal.SIGTERM)
+    keep_little()
     stop = asyncio.Event()
     with stopping(stop), contextlib.suppress(Stopped):
         async with contextlib.AsyncExitStack() as stack:

@@ -51,10 +51,13 @@ class TableSink:
     async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
         checkpoint = await self._checkpoints.load(file.file_id, self.name)
         pieces = self._pieces(file, batches(checkpoint.next_batch), checkpoint)
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        is_last = False
+        while not is_last:
+            # Rows are put together when it is their turn, so that those of a few files are in memory and not of all.
             async with self._room:
+                piece = await asyncio.to_thread(next, pieces)
                 await self._apply(file, piece)
-            checkpoint = piece.checkpoint
+            checkpoint, is_last = piece.checkpoint, piece.is_last
             self.moved_at, self.rows = asyncio.get_running_loop().time(), self.rows + len(piece.rows)
         return checkpoint
 
@@ -83,9 +86,9 @@ class TableSink:
             async with self._tables.transaction() as tx:
                 # First, so that whoever lost the file writes no rows that are rolled back again.
                 self._checkpoints.record(tx, file.file_id, self.name, file.epoch, piece.checkpoint)
-                if len(piece.rows):
-                    tx.run_many("counters_upsert", piece.rows)
                 if piece.is_last and self.sets_flag:
                     self._progress.record_sink_done(tx, file, self.name)
+                if len(piece.rows):
+                    tx.run_many("counters_upsert", piece.rows)
         except Conflict:
             raise ClaimLost(f"another claim has file {file.file_id}", file.epoch) from None

@@ -28,7 +28,7 @@ from headrace_pm.wire.pointers import FieldRefusal, StructLists, byte_lists, fol
 
 # Of objects and of counters so many are looked at together: enough that a call of numpy is cheap per counter.
 CHUNK_OBJECTS, CHUNK_WORDS = 1_024, 64 << 10
-BLOCK_COUNTERS, BLOCK_WORDS = 16 << 10, 256 << 10
+BLOCK_COUNTERS, BLOCK_WORDS = 6 << 10, 96 << 10
 # A location is a line; a batch may have a thousand of them.
 TEXT_BYTES_MAX = 8 << 10
 # What DATETIME of MySQL and DateTime64 of ClickHouse both hold begins in 1970 at the latest and ends with 2299.
