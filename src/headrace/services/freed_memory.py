@@ -22,4 +22,5 @@ def keep_little() -> bool:
     if set_option is None:
         return False
     options = {_ARENA_MAX: ARENAS, _MMAP_THRESHOLD: LARGE_BYTES, _TRIM_THRESHOLD: KEPT_BYTES}
-    return all([set_option(name, value) == 1 for name, value in options.items()])
+    taken = [set_option(name, value) for name, value in options.items()]
+    return all(answer == 1 for answer in taken)
