@@ -1,4 +1,4 @@
-"""`pm all` as it is installed, on the servers of a site: started, watched and stopped."""
+"""`pm all` as it is installed, or `pm worker`, on the servers of a site: started, watched and stopped."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -64,8 +64,9 @@ class RunningService:
 
 
 @contextmanager
-def running(site: FlowSite, place: FlowPlace, **settings: str) -> Iterator[RunningService]:
-    """Tables, dictionaries and the server are there, and the process is ready."""
+def running(site: FlowSite, place: FlowPlace, part: str = "all", **settings: str) -> Iterator[RunningService]:
+    """Tables, dictionaries and the server are there, and the process is ready. If it is not to be `all`, a scan and a
+    mover run beside it, in a process of their own each."""
     topic, home = urlsplit(place.topic), site.home / "service"
     home.mkdir(exist_ok=True)
     variables = {
@@ -86,10 +87,15 @@ def running(site: FlowSite, place: FlowPlace, **settings: str) -> Iterator[Runni
     # It makes the tables, too.
     command = [*HEADRACE, "import", str(site.dictionaries)]
     subprocess.run(command, env=variables, check=True, stdout=subprocess.DEVNULL)
-    program = Program("pm all", (*HEADRACE, "all", "--port", "0"), variables)
-    process = ServiceProcess(program, home / "service.log")
-    try:
-        assert process.url
-        yield RunningService(site, place, process)
-    finally:
-        process.stop()
+    names = ["all"] if part == "all" else [part, *(name for name in ("scan", "mover") if name != part)]
+    with ExitStack() as stack:
+        processes = [ServiceProcess(_program(name, variables), home / f"{name}.log") for name in names]
+        for process in processes:
+            stack.callback(process.stop)
+        for process in processes:
+            assert process.url
+        yield RunningService(site, place, processes[0])
+
+
+def _program(name: str, variables: Mapping[str, str]) -> Program:
+    return Program(f"pm {name}", (*HEADRACE, name, "--port", "0"), variables)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -50,7 +51,7 @@ class Sample:
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def app(self, **options: Any) -> FastAPI:
+    def app(self, **options: Any) -> Starlette:
         return application(Options("sample", **options), self.routers())
 
     def client(self, base_url: str = LOCAL, **options: Any) -> httpx.AsyncClient:

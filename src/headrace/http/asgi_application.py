@@ -9,12 +9,15 @@ that has been sent when its row is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from headrace.http.access import Auditor, RateLimiter
 from headrace.http.authentication import Guard, SafeHeaders
@@ -22,39 +25,47 @@ from headrace.http.event_streams import OpenStreams
 from headrace.http.idempotency import Idempotency, MemoryIdempotency
 from headrace.http.limits import Deadline, RequestLimiter
 from headrace.http.observability import Observing, observing_routes
-from headrace.http.openapi import Described
+from headrace.http.openapi import complete
 from headrace.http.options import Options
-from headrace.http.problems import Answering, on_http_exception, on_invalid
+from headrace.http.problems import Answering, on_http_exception
 from headrace.http.routes import Heads, Routes
 from headrace.http.trace_context import Tracing
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 PREFIX = "/api/v1"
 
 
-def application(options: Options, routers: Sequence[APIRouter]) -> FastAPI:
+def application(options: Options, routers: Sequence[APIRouter]) -> Starlette:
     """An ASGI application. Every router is there as it is and under `/api/v1`, where OpenAPI describes it; one that is
     not to be described (`include_in_schema=False`: pages for people) only as it is. The first that matches answers."""
     registry = options.registry or CollectorRegistry()
-    app = Described(
-        title=options.name,
-        version=options.version,
-        middleware=_layers(options, registry),
-        openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        exception_handlers={HTTPException: on_http_exception, RequestValidationError: on_invalid},
-    )
+    layers, observing = _layers(options, registry), observing_routes(options, registry)
+    if routers:
+        from headrace.http.described_application import described_application
+
+        app: Starlette = described_application(options, layers, observing, routers, PREFIX)
+    else:
+        app = _observed(options, layers, observing)
     app.state.options = options
     app.state.streams = OpenStreams(options.limits.streams_max)
-    app.state.routes = known = Routes()
-    known.add(app.routes)
-    for router in (observing_routes(options, registry), *routers):
-        if router.include_in_schema:
-            app.include_router(router, prefix=PREFIX)
-            known.add(router.routes, PREFIX)
-        app.include_router(router, include_in_schema=False)
-        known.add(router.routes)
+    return app
+
+
+def _observed(options: Options, layers: Sequence[Middleware], observing: Sequence[Route]) -> Starlette:
+    """One without routes of its own, and a description that says so."""
+    description: dict[str, Any] = {"info": {"title": options.name, "version": options.version}, "paths": {}}
+    complete(description)
+
+    async def openapi(_request: Request) -> JSONResponse:
+        return JSONResponse({"openapi": "3.1.0", **description})
+
+    routes = [Route(f"{PREFIX}/openapi.json", openapi), *observing]
+    app = Starlette(routes=routes, middleware=layers, exception_handlers={HTTPException: on_http_exception})
+    app.router.redirect_slashes = False
+    app.state.routes = Routes()
+    app.state.routes.add(routes)
     return app
 
 

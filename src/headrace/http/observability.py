@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import structlog
-from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.http.options import Check, Options
@@ -83,18 +83,15 @@ class Observing:
             self.meters.duration_s.labels(*labels).observe((ended or time.perf_counter()) - began)
 
 
-def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter:
+def observing_routes(options: Options, registry: CollectorRegistry) -> list[Route]:
     """The three routes that operators and their programs ask."""
-    router = APIRouter(include_in_schema=False)
 
-    @router.api_route("/healthz", methods=["GET", "HEAD"])
-    async def healthz() -> JSONResponse:
+    async def healthz(_request: Request) -> JSONResponse:
         """Alive: it answers, and so does whatever it cannot live without."""
         alive = all(check["ok"] for check in (await _answers(options, options.health)).values())
         status = "alive" if alive else "not alive"
         return JSONResponse({"status": status, "service": options.name}, 200 if alive else 503)
 
-    @router.api_route("/readyz", methods=["GET", "HEAD"])
     async def readyz(request: Request) -> JSONResponse:
         """Ready: every part it needs answers; degraded, and ready all the same, without one that it can do without.
         Which ones there are, and which is missing, is for who has the key."""
@@ -105,13 +102,12 @@ def observing_routes(options: Options, registry: CollectorRegistry) -> APIRouter
         details = {"checks": checks, **({"beside": beside} if beside else {})} if is_told else {}
         return JSONResponse({"status": whole if ready else "not ready", **details}, 200 if ready else 503)
 
-    @router.get("/metrics")
     async def metrics(request: Request) -> Response:
         """The series, as Prometheus reads them."""
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"Content-Type": media_type})
 
-    return router
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
 
 
 async def _answers(options: Options, checks: Mapping[str, Check], quiet: bool = False) -> dict[str, dict[str, object]]:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
-
 from headrace.http.idempotency import KEY_CHARS_MAX
 from headrace.http.problems import MEDIA_TYPE
 
@@ -45,15 +43,6 @@ _KEY = {
     "description": "The same request under the same key is one change and one answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX},
 }
-
-
-class Described(FastAPI):
-    """An application whose description is completed when it is first asked for."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            complete(super().openapi())
-        return super().openapi()
 
 
 def complete(document: dict[str, Any]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import structlog
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -157,6 +156,8 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
 
 async def on_invalid(request: Request, error: Exception) -> Response:
     """A request that does not fit its declaration: where, and what would fit. What was sent is not repeated."""
+    from fastapi.exceptions import RequestValidationError
+
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     if any(each["type"] == "json_invalid" for each in found):

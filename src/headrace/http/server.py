@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from headrace.core.errors import PortTaken
 from headrace.http.options import Options
@@ -40,7 +40,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[Served]:
+async def serving(app: Starlette) -> AsyncIterator[Served]:
     """Answer on the address of the application's options while the block runs; port 0 is any that is free. Leaves the
     block with an error if the server fails."""
     options: Options = app.state.options
@@ -77,7 +77,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _config(app: FastAPI) -> uvicorn.Config:
+def _config(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",

@@ -41,7 +41,7 @@ _KINDS: Mapping[type, int] = {
 }
 _ARRAYS = {"i1": 1, "i2": 2, "i4": 3, "i8": 8, "f4": 4, "f8": 5, "b1": 1}
 # A row has pieces of its own while it is put together, ten times its size. From here on more at once saves nothing.
-ROWS_PER_MESSAGE = 2_000
+ROWS_PER_MESSAGE = 1_000
 _DATE, _DATETIME, _INT, _FLOAT = (struct.Struct(form) for form in ("<BHBB", "<BHBBBBBI", "<q", "<d"))
 
 

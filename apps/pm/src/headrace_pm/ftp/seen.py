@@ -15,15 +15,16 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from headrace.services import Backoff, CircuitBreaker
 from headrace_pm.ftp.servers import ServerFolder
 from headrace_pm.ftp.stamps import Stamp
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 EXPIRE_S = 7 * 24 * 3600
 # Measured: ten calls of 500 in one pipeline are quicker than one of 5,000, and Redis answers others in between.
@@ -70,6 +71,8 @@ def open_redis(
     url: str, password: str = "", connections_max: int = CONNECTIONS_MAX, answer_s_max: float = ANSWER_S_MAX
 ) -> Redis:
     """A client with the limits of the text; a password in the URL comes before the other."""
+    from redis.asyncio import Redis
+
     return Redis.from_url(
         url,
         max_connections=connections_max,
@@ -129,7 +132,7 @@ class SeenNames:
             else:
                 pipeline.delete(key)
             await pipeline.execute()
-        except (RedisError, OSError) as error:
+        except _away() as error:
             self._failed(error)
             return False
         self.counts.filled += 1
@@ -146,7 +149,7 @@ class SeenNames:
             pipeline.execute_command("SMISMEMBER", key, *names[first : first + NAMES_PER_CALL])
         try:
             is_there, *answers = await pipeline.execute()
-        except (RedisError, OSError) as error:
+        except _away() as error:
             self._failed(error)
             return None
         self._breaker.passed(number)
@@ -163,7 +166,7 @@ class SeenNames:
         try:
             await pipeline.execute()
             self._breaker.passed(number)
-        except (RedisError, OSError) as error:
+        except _away() as error:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
@@ -176,6 +179,14 @@ class SeenNames:
         self._tries += 1
         self._breaker.begin(self._tries)
         return self._tries
+
+
+def _away() -> tuple[type[Exception], ...]:
+    """What Redis raises when it does not answer. Its client takes 10 MB, and a process that only works on files has
+    none."""
+    from redis.exceptions import RedisError
+
+    return RedisError, OSError
 
 
 async def _execute(redis: Redis, *words: Any) -> None:

@@ -7,7 +7,7 @@ their way, cut exactly as before. A worker that lost its claim learns it from it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
 import structlog
@@ -23,17 +23,27 @@ from headrace_pm.kafka.producer import CounterProducer
 from headrace_pm.kafka.records import FORMS, BatchRecords, FileRevision
 from headrace_pm.sinks.counter_sink import STREAM_SINK, Batches
 
+SaveCheckpoint = Callable[[int, str, int, Checkpoint], Awaitable[None]]
+"""As `CheckpointStore.save`."""
 log = structlog.get_logger("headrace_pm.kafka")
 
 
 class KafkaSink:
-    """Writes files to the topic of a producer; any number at once."""
+    """Writes files to the topic of a producer; any number at once. The checkpoint of a file is saved when it is
+    `behind_max` batches behind what was acknowledged, and at its end: by `finish`, if there is one, with the flag."""
 
     name = STREAM_SINK
-    sets_flag = False
 
-    def __init__(self, producer: CounterProducer, checkpoints: CheckpointStore, form: RecordForm) -> None:
+    def __init__(
+        self,
+        producer: CounterProducer,
+        checkpoints: CheckpointStore,
+        form: RecordForm,
+        behind_max: int = 1,
+        finish: SaveCheckpoint | None = None,
+    ) -> None:
         self._producer, self._checkpoints, self._records_of = producer, checkpoints, FORMS[form]
+        self._behind_max, self._finish, self.sets_flag = behind_max, finish, finish is not None
         self.moved_at, self.rows = 0.0, 0
 
     @property
@@ -86,24 +96,28 @@ class KafkaSink:
         return BatchShare(batch.number, len(batch), batch_digest(batch)), self._records_of(file, batch)
 
     async def _follow(self, file: FileRevision, passage: _Passage) -> None:
-        """Save the checkpoint whenever it has moved, the newest one only."""
+        """Save the checkpoint when it has moved far enough, the newest one only."""
         saved, pauses = passage.prefix.checkpoint, Pauses()
-        while not passage.is_delivered or saved != passage.prefix.checkpoint:
-            await passage.next_move()
-            checkpoint = passage.prefix.checkpoint
-            if checkpoint == saved:
+        while True:
+            checkpoint, is_last = passage.prefix.checkpoint, passage.is_delivered
+            if not is_last and checkpoint.next_batch - saved.next_batch < self._behind_max:
+                await passage.next_move()
                 continue
+            if is_last and checkpoint == saved and self._finish is None:
+                return
+            save = self._finish if is_last and self._finish is not None else self._checkpoints.save
             try:
-                await self._checkpoints.save(file.file_id, self.name, file.epoch, checkpoint)
+                await save(file.file_id, self.name, file.epoch, checkpoint)
             except HeadraceError as error:
                 if not error.heals:
                     raise
                 log.warning("checkpoint.failing", sink=self.name, error=str(error))
                 await asyncio.sleep(pauses.next_s())
-                passage.moved()
-            else:
-                saved = checkpoint
-                pauses.reset()
+                continue
+            if is_last:
+                return
+            saved = checkpoint
+            pauses.reset()
 
 
 class _Passage:

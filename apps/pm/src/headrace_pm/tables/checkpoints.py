@@ -25,16 +25,17 @@ class SinkCheckpoints:
 
     async def save(self, file_id: int, sink: str, epoch: int, checkpoint: Checkpoint) -> None:
         async with self._tables.transaction() as tx:
-            ran = run(tx, "sink_advance", _values(file_id, sink, epoch, checkpoint))
+            ran = run(tx, "sink_advance", checkpoint_values(file_id, sink, epoch, checkpoint))
         if ran.count != 1:
             raise ClaimLost(f"the claim on file {file_id} was lost", epoch)
 
     def record(self, tx: UnitOfWork, file_id: int, sink: str, epoch: int, checkpoint: Checkpoint) -> None:
         """In one unit with the rows it counts: `Conflict` if another claim has the file, and nothing is written."""
-        run(tx, "sink_advance", _values(file_id, sink, epoch, checkpoint), expect=1)
+        run(tx, "sink_advance", checkpoint_values(file_id, sink, epoch, checkpoint), expect=1)
 
 
-def _values(file_id: int, sink: str, epoch: int, checkpoint: Checkpoint) -> dict[str, object]:
+def checkpoint_values(file_id: int, sink: str, epoch: int, checkpoint: Checkpoint) -> dict[str, object]:
+    """What `sink_advance` is given."""
     key = {"file_id": file_id, "sink": sink, "epoch": epoch}
     return {
         **key,

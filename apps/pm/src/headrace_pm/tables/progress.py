@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from headrace.errors import ClaimLost
 from headrace.tables import OpenTables, Ran, UnitOfWork
 from headrace_pm.ftp.stamps import Stamp
+from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
+from headrace_pm.tables.checkpoints import checkpoint_values
 from headrace_pm.tables.file_claims import HeldFile
 from headrace_pm.tables.steps import run
 
@@ -43,7 +45,8 @@ class FileProgress:
         async with self._tables.transaction() as tx:
             tx.run("claim_lock", id=held.file_id)
             ran = run(tx, "file_downloaded", values)
-            for name in _JUDGEMENT:
+            # The first revision of a name that nobody has read is neither the same as one before nor another one.
+            for name in _JUDGEMENT if held.was_read or held.revision > 1 else _FIRST_READ:
                 run(tx, name, values)
             read = run(tx, "file_fetched", values)
         _insist(ran, held)
@@ -73,6 +76,15 @@ class FileProgress:
             ran = run(tx, _SINK_DONE[sink], _key(held))
         _insist(ran, held)
 
+    async def sink_finished(self, file_id: int, sink: str, epoch: int, checkpoint: Checkpoint) -> None:
+        """The same with its last checkpoint, for a sink that has no rows in these tables."""
+        async with self._tables.transaction() as tx:
+            tx.run("claim_lock", id=file_id)
+            moved = run(tx, "sink_advance", checkpoint_values(file_id, sink, epoch, checkpoint))
+            done = run(tx, _SINK_DONE[sink], {"id": file_id, "epoch": epoch})
+        if (moved.count, done.count) != (1, 1):
+            raise ClaimLost(f"the claim on file {file_id} was lost", epoch)
+
     def record_sink_done(self, tx: UnitOfWork, held: HeldFile | FileRevision, sink: str) -> None:
         """The same in a unit that has the last rows and the last checkpoint: `Conflict` if the hold has ended."""
         tx.run("claim_lock", id=held.file_id, expect=1)
@@ -96,6 +108,9 @@ _JUDGEMENT = (
     "claim_judged",
     "revision_fetched",
 )
+
+
+_FIRST_READ = ("claim_spooled", "revision_fetched")
 
 
 def _key(held: HeldFile | FileRevision) -> dict[str, int]:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from headrace import RetryPolicy
 from headrace.errors import HeadraceError, MissingExtra, NotFound, SchemaMismatch
@@ -45,6 +46,9 @@ from headrace_pm.work.network_scan import NetworkScan
 from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
 from headrace_pm.work.outages import OutageClock
 from headrace_pm.work.sink_lane import SinkLane
+
+if TYPE_CHECKING:
+    from headrace_pm.kafka.sink import SaveCheckpoint
 
 # A failed attempt is mostly a server in trouble, which needs seconds; sweeps bring back what failed for longer.
 RETRIES = RetryPolicy(first_s=5.0, cap_s=300.0)
@@ -229,7 +233,7 @@ async def open_pipeline(
     async with AsyncExitStack() as stack:
         tables = await stack.enter_async_context(opener(settings))
         redis = None
-        if settings.redis_url:
+        if settings.redis_url and (roles.scan or roles.mover):
             limits = settings.redis_connections, settings.redis_timeout_s
             redis = open_redis(settings.redis_url, settings.redis_password, *limits)
             stack.push_async_callback(redis.aclose)
@@ -240,7 +244,7 @@ async def open_pipeline(
             spool = stack.enter_context(Spool(settings.spool_dir, settings.spool_max_bytes))
             progress = FileProgress(tables, spool_name(settings))
             table = await stack.enter_async_context(_table_sink(settings, tables, progress))
-            stream = await stack.enter_async_context(_stream_sink(settings, SinkCheckpoints(tables)))
+            stream = await stack.enter_async_context(_stream_sink(settings, SinkCheckpoints(tables), progress))
             pipeline.work_on(spool, progress, (table, stream))
         yield pipeline
 
@@ -258,10 +262,12 @@ async def _table_sink(settings: PmSettings, tables: OpenTables, progress: FilePr
 
 
 @asynccontextmanager
-async def _stream_sink(settings: PmSettings, checkpoints: SinkCheckpoints) -> AsyncIterator[CounterSink]:
+async def _stream_sink(
+    settings: PmSettings, checkpoints: SinkCheckpoints, progress: FileProgress
+) -> AsyncIterator[CounterSink]:
     """Kafka; or Parquet files where there is no server at all."""
     if not settings.is_embedded:
-        async with _kafka_sink(settings, checkpoints) as sink:
+        async with _kafka_sink(settings, checkpoints, progress.sink_finished) as sink:
             yield sink
         return
     try:
@@ -272,11 +278,13 @@ async def _stream_sink(settings: PmSettings, checkpoints: SinkCheckpoints) -> As
 
 
 @asynccontextmanager
-async def _kafka_sink(settings: PmSettings, checkpoints: CheckpointStore) -> AsyncIterator[CounterSink]:
+async def _kafka_sink(
+    settings: PmSettings, checkpoints: CheckpointStore, finish: SaveCheckpoint | None = None
+) -> AsyncIterator[CounterSink]:
     try:
         from headrace_pm.kafka.producer import open_producer
         from headrace_pm.kafka.sink import KafkaSink
     except ModuleNotFoundError as error:
         raise MissingExtra(f"pm needs {error.name}", "pip install 'headrace-pm[kafka]'") from None
     async with open_producer(settings) as producer:
-        yield KafkaSink(producer, checkpoints, settings.kafka_form)
+        yield KafkaSink(producer, checkpoints, settings.kafka_form, settings.kafka_parallel, finish)

@@ -16,9 +16,8 @@ from headrace_pm.counters.dictionary import NetworkDictionary
 from headrace_pm.wire.byte_source import FileBytes
 from headrace_pm.wire.counter_file import CounterFile
 
-# A table takes ten batches at a time, and the other sink is to find them; what is further apart is decoded again, which
-# costs a twentieth of what becomes of it.
-KEPT_MAX = 12
+# A table takes ten batches at a time and a topic has ten on their way: neither is to lose the other by that.
+KEPT_MAX = 24
 PLACES_MAX = 2
 
 
