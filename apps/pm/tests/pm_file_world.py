@@ -29,7 +29,15 @@ from headrace_pm.tables.register import FileTable, RegisteredFiles
 FOLDER = ServerFolder("5GA", "h_21_u", "/Access/")
 SPOOL = "here:/spool"
 HANDLES = 3
-OURS = ("file_processing_state", "pm_file_claim", "pm_file_sink", "pm_file_revision", "pm_counter_data", "ne")
+OURS = (
+    "file_processing_state",
+    "pm_file_claim",
+    "pm_file_sink",
+    "pm_file_revision",
+    "pm_counter_data",
+    "pm_purged",
+    "ne",
+)
 ADD = (
     "INSERT INTO file_processing_state (system_type, ftp_server_key, ftp_path, file_name, file_size, state)"
     " VALUES ('5GA', 'h_21_u', '/Access/', '{}', {}, 'PENDING') RETURNING id"

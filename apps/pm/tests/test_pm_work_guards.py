@@ -216,6 +216,9 @@ class ToldEvents(PipelineEvents):
     def moved(self, outcome: str) -> None:
         self.told[outcome] += 1
 
+    def purged(self, count: int) -> None:
+        self.told["purged"] += count
+
 
 class RowsByName:
     """Tables that answer what was put there."""

@@ -69,6 +69,12 @@ class PmSettings(ClickHouseSettings, FtpSettings):
     dictionary_interval_s: float = setting(
         60.0, "seconds between two looks at servers and dictionaries in the tables", low=0.1, high=86_400.0
     )
+    keep_days: int = setting(
+        30,
+        "days after which the row of a file that was moved is deleted, with what belongs to it; 0: never",
+        low=0,
+        high=36_500,
+    )
     max_retry: int = setting(3, "`max_retry` of files that the scan registers", low=1, high=1_000)
     batch: int = setting(
         1_000,

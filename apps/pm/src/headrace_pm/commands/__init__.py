@@ -17,6 +17,7 @@ from headrace_pm.commands import (
     files,
     generate,
     kpi,
+    purge,
     services,
     shadow,
 )
@@ -34,6 +35,7 @@ def register(tree: typer.Typer) -> None:
     dictionaries.register(app)
     files.register(app)
     archive.register(app)
+    purge.register(app)
     deliveries.register(app)
     kpi.register(app)
     demo.register(app)

@@ -171,6 +171,9 @@ class PipelineMetrics:
     def recovered(self, kind: str, count: int) -> None:
         self.series.recovered.labels(kind).inc(count)
 
+    def purged(self, count: int) -> None:
+        self.series.purged.inc(count)
+
     def loop_failed(self, name: str) -> None:
         self.series.loop_failures.labels(name).inc()
 

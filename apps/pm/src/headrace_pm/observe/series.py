@@ -77,6 +77,7 @@ class PipelineSeries:
         self.recovered = self._counter(
             "recovered_files", "Files that the sweep has changed, by what they were.", "kind"
         )
+        self.purged = self._counter("purged_files", "Files whose rows were deleted after PM_KEEP_DAYS.")
         for each in fields(RecoveredFiles):
             self.recovered.labels(each.name)
 

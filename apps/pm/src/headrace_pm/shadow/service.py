@@ -26,7 +26,7 @@ def shadow_settings(settings: PmSettings) -> PmSettings:
     if settings.shadow_topic == settings.kafka_topic:
         raise CallerError("PM_SHADOW_TOPIC is the topic of production", "name another one")
     spool = settings.spool_dir.with_name(f"{settings.spool_dir.name}-{SHADOW}")
-    return replace(settings, kafka_topic=settings.shadow_topic, spool_dir=spool, redis_url="")
+    return replace(settings, kafka_topic=settings.shadow_topic, spool_dir=spool, redis_url="", keep_days=0)
 
 
 def shadow_tables_of(settings: PmSettings, make: bool = True) -> AbstractAsyncContextManager[OpenTables]:

@@ -33,6 +33,7 @@ from headrace_pm.tables.moves import FileMoves
 from headrace_pm.tables.progress import FileProgress
 from headrace_pm.tables.recovery import FileRecovery
 from headrace_pm.tables.register import FileTable
+from headrace_pm.tables.retention import DAY_S, FileRetention
 from headrace_pm.work.archive_moves import ArchiveMoves
 from headrace_pm.work.cautious_claims import CautiousClaims
 from headrace_pm.work.disappearances import Disappearances
@@ -45,6 +46,8 @@ from headrace_pm.work.memory import MemoryBreaker
 from headrace_pm.work.network_scan import NetworkScan
 from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
 from headrace_pm.work.outages import OutageClock
+from headrace_pm.work.retention_sweep import EVERY_S as RETENTION_S
+from headrace_pm.work.retention_sweep import RetentionSweep
 from headrace_pm.work.sink_lane import SinkLane
 
 if TYPE_CHECKING:
@@ -166,6 +169,9 @@ class FilePipeline:
         self.worker, self.spool, self.memory = SourceWorker(claims, handler, options), spool, memory
         sweep = FileSweep(FileRecovery(self.tables), claims, spool, handler.in_hand, self.events)
         self._add("sweeper", settings.recover_interval_s, sweep.round)
+        keeps_all, age_s = not settings.keep_days, max(1, settings.keep_days) * DAY_S
+        retention = RetentionSweep(FileRetention(self.tables, age_s), keeps_all, self.events)
+        self._add("retention", RETENTION_S, retention.round)
         self._add("dictionaries", settings.dictionary_interval_s, self._read_network)
         self._add("unknown_counters", FLUSH_S, self.unknown.flush)
         return self.worker

@@ -57,7 +57,10 @@ SELECT c.file_id, c.revision
 
 -- name: claim_begin
 -- The row is there and locked from here on: what follows sees the newest of everything.
-INSERT INTO pm_file_claim (file_id) VALUES (:id) ON DUPLICATE KEY UPDATE file_id = file_id
+INSERT INTO pm_file_claim (file_id, revision)
+SELECT :id, COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = :id),
+                     1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0)) FROM DUAL
+ON DUPLICATE KEY UPDATE file_id = file_id
 
 -- name: claim_take
 -- A live hold of the same owner is the same hold. One that passed is a loss, and a crash if the file ran alone. A file

@@ -31,7 +31,8 @@ VALUES (:system_type, :server_key, :path, :name, :size, 'PENDING', :max_retry) O
 
 -- name: revisions_first
 INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)
-SELECT s.id, 1, j.size, j.modified, UTC_TIMESTAMP(6)
+SELECT s.id, 1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0),
+       j.size, j.modified, UTC_TIMESTAMP(6)
   FROM JSON_TABLE(:files, '$[*]' COLUMNS (name VARCHAR(255) PATH '$[0]', size BIGINT PATH '$[1]',
            modified VARCHAR(20) PATH '$[2]')) j
        JOIN file_processing_state s ON s.system_type = :system_type AND s.ftp_server_key = :server_key
@@ -41,8 +42,10 @@ SELECT s.id, 1, j.size, j.modified, UTC_TIMESTAMP(6)
 ON DUPLICATE KEY UPDATE revision = pm_file_revision.revision
 
 -- name: claims_first
-INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at)
-SELECT s.id, s.state, COALESCE(s.retry_count, 0), UTC_TIMESTAMP(6)
+INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at, revision)
+SELECT s.id, s.state, COALESCE(s.retry_count, 0), UTC_TIMESTAMP(6),
+       COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = s.id),
+                1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0))
   FROM JSON_TABLE(:files, '$[*]' COLUMNS (name VARCHAR(255) PATH '$[0]')) j
        JOIN file_processing_state s ON s.system_type = :system_type AND s.ftp_server_key = :server_key
             AND s.ftp_path = :path AND s.file_name = j.name
@@ -52,8 +55,10 @@ ON DUPLICATE KEY UPDATE file_id = pm_file_claim.file_id
 
 -- name: claims_made
 -- Files that other programs put there have none yet.
-INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at)
-SELECT s.id, s.state, COALESCE(s.retry_count, 0), UTC_TIMESTAMP(6)
+INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at, revision)
+SELECT s.id, s.state, COALESCE(s.retry_count, 0), UTC_TIMESTAMP(6),
+       COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = s.id),
+                1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0))
   FROM JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH '$.id')) j
        JOIN file_processing_state s ON s.id = j.id LEFT JOIN pm_file_claim c ON c.file_id = s.id
  WHERE c.file_id IS NULL

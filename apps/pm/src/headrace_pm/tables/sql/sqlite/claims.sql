@@ -56,7 +56,10 @@ SELECT c.file_id, c.revision
   FROM pm_file_claim c JOIN file_processing_state s ON s.id = c.file_id WHERE c.spool = :spool
 
 -- name: claim_begin
-INSERT INTO pm_file_claim (file_id) VALUES (:id) ON CONFLICT (file_id) DO NOTHING
+INSERT INTO pm_file_claim (file_id, revision)
+SELECT :id, COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = :id),
+                     1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0)) WHERE TRUE
+ON CONFLICT (file_id) DO NOTHING
 
 -- name: claim_take
 -- A live hold of the same owner is the same hold. One that passed is a loss, and a crash if the file ran alone. A file

@@ -32,7 +32,8 @@ ON CONFLICT (system_type, ftp_server_key, ftp_path, file_name) DO NOTHING
 
 -- name: revisions_first
 INSERT INTO pm_file_revision (file_id, revision, file_size, modified, seen_at)
-SELECT s.id, 1, j.value ->> 1, j.value ->> 2, (SELECT now FROM pm_clock)
+SELECT s.id, 1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0),
+       j.value ->> 1, j.value ->> 2, (SELECT now FROM pm_clock)
   FROM json_each(:files) j
        CROSS JOIN file_processing_state s ON s.system_type = :system_type AND s.ftp_server_key = :server_key
             AND s.ftp_path = :path AND s.file_name = j.value ->> 0
@@ -41,8 +42,10 @@ SELECT s.id, 1, j.value ->> 1, j.value ->> 2, (SELECT now FROM pm_clock)
 ON CONFLICT (file_id, revision) DO NOTHING
 
 -- name: claims_first
-INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at)
-SELECT s.id, s.state, COALESCE(s.retry_count, 0), (SELECT now FROM pm_clock)
+INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at, revision)
+SELECT s.id, s.state, COALESCE(s.retry_count, 0), (SELECT now FROM pm_clock),
+       COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = s.id),
+                1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0))
   FROM json_each(:files) j
        CROSS JOIN file_processing_state s ON s.system_type = :system_type AND s.ftp_server_key = :server_key
             AND s.ftp_path = :path AND s.file_name = j.value ->> 0
@@ -51,8 +54,10 @@ ON CONFLICT (file_id) DO NOTHING
 
 -- name: claims_made
 -- Files that other programs put there have none yet.
-INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at)
-SELECT s.id, s.state, COALESCE(s.retry_count, 0), (SELECT now FROM pm_clock)
+INSERT INTO pm_file_claim (file_id, left_as, attempts, due_at, revision)
+SELECT s.id, s.state, COALESCE(s.retry_count, 0), (SELECT now FROM pm_clock),
+       COALESCE((SELECT MAX(r.revision) FROM pm_file_revision r WHERE r.file_id = s.id),
+                1 + COALESCE((SELECT p.revision FROM pm_purged p WHERE p.id = 1), 0))
   FROM json_each(:files) j CROSS JOIN file_processing_state s ON s.id = j.value ->> 'id'
  WHERE TRUE
 ON CONFLICT (file_id) DO NOTHING
