@@ -36,6 +36,13 @@ class UnconfirmedTokens(Tokens):
         return True
 
 
+class AlwaysBoughtTokens(Tokens):
+    """The planted bug: every token passes for one whose block was bought while the row was held."""
+
+    async def draw(self, resource: Resource, above: int = 0) -> Token:
+        return replace(await super().draw(resource, above), bought=True)
+
+
 class MetSession:
     """A session in which a test does something just before a statement is sent, once, and which counts statements."""
 

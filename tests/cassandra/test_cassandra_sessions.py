@@ -52,6 +52,14 @@ def test_each_operation_has_its_consistency(operation: str, reads: bool, levels:
     assert CassandraOptions.of(URL).levels(operation, reads=reads) == levels
 
 
+@pytest.mark.parametrize(
+    ("words", "level"), [("", "LOCAL_QUORUM"), ("serial=SERIAL", "SERIAL"), ("write.lock=ONE", "LOCAL_SERIAL")]
+)
+def test_a_look_is_a_plain_read_where_it_sees_what_was_reported(words: str, level: str) -> None:
+    """Over data centres, or if a grant need not be with a majority, only a serial read does."""
+    assert CassandraOptions.of(f"cassandra://host/shop?{words}").levels("seen", reads=True)[0] == level
+
+
 def test_the_record_of_the_serial_kind_does_not_depend_on_it() -> None:
     kinds = {CassandraOptions("shop", serial=serial).levels("settings", reads=False)[1] for serial in Serial}
     assert kinds == {Serial.GLOBAL}
@@ -70,6 +78,7 @@ def test_the_record_of_the_serial_kind_does_not_depend_on_it() -> None:
         "cassandra://host/shop?timeout_s=0",
         "cassandra://host/shop?colour=red",
         "cassandra://host/shop?read.lock=ONE",
+        "cassandra://host/shop?read.seen=ONE",
         "cassandra://host/shop?write.queue=SERIAL",
         "http://host/shop",
     ],

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from lock_clients import (
     EPOCH_ALONE,
+    AlwaysBoughtTokens,
     MetSession,
     UnconfirmedTokens,
     client_on,
@@ -73,13 +74,44 @@ async def drawn_before_and_granted_after(url: str, tokens: type[Tokens]) -> list
             fences.append(await granted(CassandraLeases(yours, tokens=tokens(yours)), name, "b"))
 
         session: Any = MetSession(mine, "lock_insert", meeting)
-        fences.append(await granted(CassandraLeases(session, tokens=tokens(session)), name, "a"))
+        leases = CassandraLeases(session, tokens=tokens(session))
+        # It has tokens from now on, so it draws one before it writes its row.
+        drawn = await leases.next_seq(name)
+        fences.append(await granted(leases, name, "a"))
+        assert session.met
+        return [drawn, *fences]
+
+
+async def drawn_beside_the_grant(url: str, tokens: type[Tokens]) -> list[int]:
+    """A has no tokens and is about to write its row; somebody else of A draws one; B is granted; then A is granted."""
+    async with AsyncExitStack() as stack:
+        name, fences = resource(), list[int]()
+        mine, yours = await session_on(url), await session_on(url)
+        stack.push_async_callback(mine.close)
+        stack.push_async_callback(yours.close)
+
+        async def meeting() -> None:
+            fences.append(await leases.next_seq(name))
+            fences.append(await granted(CassandraLeases(yours, tokens=tokens(yours)), name, "b"))
+
+        session: Any = MetSession(mine, "lock_insert", meeting)
+        leases = CassandraLeases(session, tokens=tokens(session))
+        fences.append(await granted(leases, name, "a"))
         assert session.met
         return fences
 
 
+async def bought_while_the_row_is_held(url: str, tokens: type[Tokens]) -> list[int]:
+    """A holds the row and is about to buy its first block; another client buys one before; then A and B."""
+    return await _drawn_before(url, tokens, "seq_insert", drawn_first=False)
+
+
 async def drawn_while_the_row_is_held(url: str, tokens: type[Tokens]) -> list[int]:
     """A holds the row and is about to confirm; another client buys a block, as a foreign one would; then A and B."""
+    return await _drawn_before(url, tokens, "seq_row", drawn_first=True)
+
+
+async def _drawn_before(url: str, tokens: type[Tokens], statement: str, *, drawn_first: bool) -> list[int]:
     async with AsyncExitStack() as stack:
         name = resource()
         mine, yours = await session_on(url), await session_on(url)
@@ -91,8 +123,12 @@ async def drawn_while_the_row_is_held(url: str, tokens: type[Tokens]) -> list[in
         async def meeting() -> None:
             drawn.append(await other.next_seq(name))
 
-        session: Any = MetSession(mine, "seq_row", meeting)
-        fences = [await granted(CassandraLeases(session, tokens=tokens(session)), name, "a")]
+        session: Any = MetSession(mine, statement, meeting)
+        leases = CassandraLeases(session, tokens=tokens(session))
+        if drawn_first:
+            await leases.next_seq(name)
+        fences = [await granted(leases, name, "a")]
+        assert session.met
         return [*drawn, *fences, await granted(other, name, "b")]
 
 
@@ -131,7 +167,9 @@ async def test_tasks_of_one_client_are_granted_rising_tokens(session: CassandraS
 WALKS = [blocks_of_two_clients, drawn_before_and_granted_after]
 
 
-@pytest.mark.parametrize("walk", [*WALKS, drawn_while_the_row_is_held])
+@pytest.mark.parametrize(
+    "walk", [*WALKS, drawn_beside_the_grant, drawn_while_the_row_is_held, bought_while_the_row_is_held]
+)
 async def test_tokens_rise_over_all_grants(lock_keyspace: str, walk: Any) -> None:
     fences = await walk(lock_keyspace, Tokens)
     assert fences == sorted(set(fences))
@@ -141,6 +179,45 @@ async def test_tokens_rise_over_all_grants(lock_keyspace: str, walk: Any) -> Non
 async def test_a_token_that_is_not_confirmed_is_noticed(lock_keyspace: str, walk: Any) -> None:
     fences = await walk(lock_keyspace, UnconfirmedTokens)
     assert fences != sorted(set(fences))
+
+
+async def test_a_block_that_was_not_bought_for_the_grant_is_noticed(lock_keyspace: str) -> None:
+    fences = await drawn_beside_the_grant(lock_keyspace, AlwaysBoughtTokens)
+    assert fences != sorted(set(fences))
+
+
+async def test_the_first_grant_costs_two_transactions_and_no_read(session: CassandraSession) -> None:
+    async def nothing() -> None:
+        return
+
+    met: Any = MetSession(session, "", nothing)
+    answer = await CassandraLeases(met).acquire(resource(), "a", 30.0)
+    assert (answer.granted, answer.lease.fence, answer.lease.epoch) == (True, 1, 1)
+    assert met.sent == {"lock_insert": 1, "seq_insert": 1}
+
+
+async def test_a_repeat_without_tokens_left_gets_the_lock_that_it_has(lock_keyspace: str, clock: ManualClock) -> None:
+    """In one millisecond, too: the row that was reported is then the very one that the repeat would write."""
+    session = await session_on(lock_keyspace, block_size=1)
+    leases, name = client_on(session, clock), resource()
+    first = await leases.acquire(name, "a", 30.0)
+    again = await leases.acquire(name, "a", 30.0)
+    assert (again.granted, again.repeated, again.lease.fence) == (True, True, first.lease.fence)
+    await session.close()
+
+
+async def test_the_first_row_of_a_client_bears_the_epoch_of_no_earlier_row(lock_keyspace: str) -> None:
+    """A foreign reader that saw an earlier row compares its epoch alone."""
+    epochs = list[int]()
+    name = resource()
+    for client in range(3):
+        session = await session_on(lock_keyspace)
+        leases = client_on(session)
+        lease = (await leases.acquire(name, f"client-{client}", 30.0)).lease
+        epochs.append(lease.epoch)
+        await leases.release(name, lease.fence)
+        await session.close()
+    assert epochs == sorted(set(epochs))
 
 
 def book_of(url: str, directory: Path, kinds: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -276,8 +353,10 @@ async def test_a_stale_block_is_left_at_once(lock_keyspace: str) -> None:
         await client_on(yours).next_seq(name)
 
     met: Any = MetSession(mine, "seq_row", meeting)
-    assert await granted(client_on(met), name, "a") == 201
-    assert (met.sent["lock_token"], met.sent["seq_row"]) == (1, 2)
+    leases = client_on(met)
+    await leases.next_seq(name)
+    assert await granted(leases, name, "a") == 201
+    assert (met.sent["lock_token"], met.sent["seq_row"]) == (1, 1)
     await mine.close()
     await yours.close()
 
@@ -288,7 +367,7 @@ async def test_a_grant_that_was_confirmed_too_late_is_not_reported(session: Cass
     async def meeting() -> None:
         clock.advance(31.0)
 
-    met: Any = MetSession(session, "seq_row", meeting)
+    met: Any = MetSession(session, "seq_insert", meeting)
     late = await client_on(met, clock).acquire(name, "a", 30.0)
     assert (late.granted, late.lease.free) == (False, True)
 

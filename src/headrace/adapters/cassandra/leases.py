@@ -1,12 +1,16 @@
 """Leases on Cassandra: the rows of `locks`, granted by lightweight transactions, with tokens that only rise.
 
 A grant is a compare-and-set on the row, and is reported only after its token was confirmed *while the row was held*: a
-serial read of `lock_seq` shows that no client has bought tokens since. Otherwise a newer token is drawn, put into the
-row by another compare-and-set, and confirmed in turn. Let grant 2 follow grant 1 on a resource. The block of token 1
-was bought before row 1 was written, that is before row 2 was written and before token 2 was confirmed; at that moment
-the block of token 2 was the newest, so it is above that of token 1, or both belong to one client, which draws in order
-and makes one grant at a time. Hence tokens rise over all grants, whoever was granted before, however clocks differ and
-however long a client was frozen: one that wakes up late has the lower token, and a sink refuses it.
+serial read of `lock_seq` shows that no client has bought tokens since. Otherwise a newer token is bought, and put into
+the row by another compare-and-set. A client without tokens takes the row first, with the token that a resource begins
+with, and buys its block then: of a resource that nobody has locked before it is that very token, and the purchase is
+the confirmation; of any other it is put into the row, as above.
+
+Let grant 2 follow grant 1 on a resource. The block of token 1 was bought before row 1 was let go, that is before row 2
+was written and before token 2 was confirmed; at that moment the block of token 2 was the newest, so it is above that of
+token 1, or both belong to one client, which draws in order and makes one grant at a time. Hence tokens rise over all
+grants, whoever was granted before, however clocks differ and however long a client was frozen: one that wakes up late
+has the lower token, and a sink refuses it.
 
 A conditional write whose answer was lost is unknown. A serial read decides: the row holds what was written (holder,
 token and end are this client's own), or what was there before and the same write is sent again, or something else.
@@ -39,6 +43,7 @@ ROUNDS_MAX = 5
 UNSURE_MAX = 16
 """Writes of unknown outcome that a client remembers for a resource; so often it may be asked for in an outage."""
 PAGE_MAX = 1_000
+FIRST_TOKEN = 1
 _BEFORE_ALL = -(2**63)
 
 
@@ -118,7 +123,7 @@ class CassandraLeases:
             return Leased(False, self._lease(name, found))
 
     async def look(self, name: str) -> Lease | None:
-        found = await self._row(name)
+        found = row_of(await self._session.run("lock_seen", {"resource_id": name}))
         return None if found is None else self._lease(name, found)
 
     async def next_seq(self, name: str) -> int:
@@ -141,15 +146,19 @@ class CassandraLeases:
     # Grants
 
     async def _acquire(self, resource: Resource, holder: str, hold_s: float) -> Leased:
-        token = await self._draw(resource)
-        wanted = LockRow(holder, token.value, self._end(hold_s), token.value)
+        token = await self._draw(resource) if resource.has(0) else None
+        value = FIRST_TOKEN if token is None else token.value
+        wanted = LockRow(holder, value, self._end(hold_s), value)
         found = await self._claim("lock_insert", resource, wanted, None)
-        if found == wanted:
-            return await self._confirm(resource, wanted, token)
         if found is None:
             return _gone(resource.name, wanted)
+        # First: the row that was reported is like the one wanted, if both are of one millisecond.
         if found.holder == holder and self._reported(resource, found):
             return Leased(True, self._lease(resource.name, found), repeated=True)
+        if found == wanted:
+            if token is None:
+                return await self._buy_for(resource, wanted)
+            return await self._confirm(resource, wanted, token)
         if found.expired(self._clock.wall()) or _unreported(resource, found, holder):
             return await self._timed(LeaseVerb.TAKEOVER, self._take(resource, holder, hold_s, found))
         return Leased(False, self._lease(resource.name, found))
@@ -163,18 +172,39 @@ class CassandraLeases:
             return await self._confirm(resource, wanted, token)
         return _gone(resource.name, seen) if found is None else Leased(False, self._lease(resource.name, found))
 
+    async def _buy_for(self, resource: Resource, row: LockRow) -> Leased:
+        """Report a grant whose row was written with the first token of all: its own is drawn while the row is held."""
+        token = await self._draw(resource)
+        if token.value != row.token:
+            # The epoch as well: somebody may have seen the first one in an earlier row.
+            moved = replace(row, token=token.value, epoch=token.value)
+            if (refused := await self._move(resource, row, moved)) is not None:
+                return refused
+            row = moved
+        # A block that was bought meanwhile, for whoever drew a token beside this, may be older than the row.
+        return self._report(resource, row) if token.bought else await self._confirm(resource, row, token)
+
     async def _confirm(self, resource: Resource, row: LockRow, token: Token) -> Leased:
         """Report a grant once its token is above all others; until then it is moved on, while the row is held."""
         while not await self._tokens.is_newest(resource, token):
             # What is left of its block is no newer.
             token = await self._draw(resource, token.block_end)
             moved = replace(row, token=token.value)
-            found = await self._claim("lock_token", resource, moved, row)
-            if found is None:
-                return _gone(resource.name, row)
-            if found != moved:
-                return Leased(False, self._lease(resource.name, found))
+            if (refused := await self._move(resource, row, moved)) is not None:
+                return refused
             row = moved
+            if token.bought:
+                break
+        return self._report(resource, row)
+
+    async def _move(self, resource: Resource, row: LockRow, moved: LockRow) -> Leased | None:
+        """Put another token into the row that is held. A refusal: it is held no more."""
+        found = await self._claim("lock_token", resource, moved, row)
+        if found is None:
+            return _gone(resource.name, row)
+        return None if found == moved else Leased(False, self._lease(resource.name, found))
+
+    def _report(self, resource: Resource, row: LockRow) -> Leased:
         resource.granted, resource.unsure = row, ()
         lease = self._lease(resource.name, row)
         return Leased(not lease.free, lease)

@@ -1,7 +1,9 @@
 """How a keyspace is reached, and which consistency each kind of operation has: one table of settings.
 
 A conditional write commits at the `write` level of its operation and is decided at the keyspace's serial level. A read
-of the operation `lock` is a serial read: it finishes or supersedes what an earlier write left half done.
+of the operation `lock` is a serial read: it finishes or supersedes what an earlier write left half done. One of `seen`
+need only see what was reported to whoever wrote it: where locks are decided in one data centre and committed to a
+majority of it, a plain read of a majority does, for a third of what a serial read costs.
 """
 
 from __future__ import annotations
@@ -48,14 +50,20 @@ class Levels:
     write: Level
 
 
-LOCK, QUEUE, HISTORY, SETTINGS = "lock", "queue", "history", "settings"
+LOCK, SEEN, QUEUE, HISTORY, SETTINGS = "lock", "seen", "queue", "history", "settings"
+_MAJORITIES = frozenset({Level.QUORUM, Level.LOCAL_QUORUM, Level.EACH_QUORUM, Level.ALL})
 CONSISTENCY: Mapping[str, Levels] = {
     LOCK: Levels(None, Level.LOCAL_QUORUM),
+    SEEN: Levels(Level.LOCAL_QUORUM, Level.LOCAL_QUORUM),
     QUEUE: Levels(Level.LOCAL_QUORUM, Level.LOCAL_QUORUM),
     HISTORY: Levels(Level.LOCAL_QUORUM, Level.LOCAL_QUORUM),
     # Written once, when a keyspace is made.
     SETTINGS: Levels(Level.LOCAL_QUORUM, Level.QUORUM),
 }
+
+
+FIXED = frozenset({("read", LOCK), ("read", SEEN), ("write", SEEN)})
+"""What follows from the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ class CassandraOptions:
         # The table that records the kind of serial consistency cannot depend on it.
         serial = Serial.GLOBAL if operation == SETTINGS else self.serial
         row = self.consistency[operation]
+        if operation == SEEN and not (serial is Serial.LOCAL and self.consistency[LOCK].write in _MAJORITIES):
+            row = self.consistency[LOCK]
         return (row.read or serial) if reads else row.write, serial
 
     @classmethod
@@ -140,7 +150,7 @@ def _settings(asked: dict[str, str]) -> dict[str, Any]:
         way, _, operation = name.partition(".")
         if name in readers:
             taken[name] = readers[name](value)
-        elif way in ("read", "write") and operation in table and (way, operation) != ("read", LOCK):
+        elif way in ("read", "write") and operation in table and (way, operation) not in FIXED:
             was = table[operation]
             table[operation] = Levels(Level(value), was.write) if way == "read" else Levels(was.read, Level(value))
         else:

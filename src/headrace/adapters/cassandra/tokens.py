@@ -1,9 +1,9 @@
 """Fencing tokens in blocks, and the resources that one client works on.
 
 A block of tokens is bought by one compare-and-set on `lock_seq` and handed out in memory. Blocks are disjoint and rise,
-so a token whose block is the newest is above every token of every other client: that is what a grant confirms by a
-serial read of `lock_seq` while it holds its row. Within one client tokens are drawn in order, and grants of a resource
-follow each other, so among its own grants they rise too.
+so a token whose block is the newest is above every token of every other client: that is what a grant confirms while it
+holds its row, by a serial read of `lock_seq` or by buying the block only then. Within one client tokens are drawn in
+order, and grants of a resource follow each other, so among its own grants they rise too.
 
 A block whose compare-and-set has an unknown outcome is left out: `last_seq` does not say who wrote it.
 """
@@ -29,10 +29,11 @@ RESOURCES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and the end of its block."""
+    """A token and the end of its block; `bought`: that block was bought for it, and not some time before."""
 
     value: int
     block_end: int
+    bought: bool
 
 
 @dataclass(slots=True)
@@ -90,11 +91,12 @@ class Tokens:
     async def draw(self, resource: Resource, above: int = 0) -> Token:
         """The next token of a resource, higher than `above`."""
         async with resource.purchase:
-            if not resource.has(above):
+            bought = not resource.has(above)
+            if bought:
                 await self._buy(resource, above)
             value = max(resource.next, above + 1)
             resource.next = value + 1
-            return Token(value, resource.end)
+            return Token(value, resource.end, bought)
 
     async def is_newest(self, resource: Resource, token: Token) -> bool:
         """Whether no client has bought a block after that of this token."""
