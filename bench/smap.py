@@ -76,7 +76,7 @@ class AtHand(Blobs):
     """Blobs that need no reading."""
 
     def __init__(self, stored: Stored) -> None:
-        super().__init__("file:///nowhere", {})
+        super().__init__("file:///nowhere", {}, "SMAP_S3_URL")
         self._held = dict(stored)
 
     async def get(self, path: str, bytes_max: int) -> bytes:

@@ -20,6 +20,7 @@ PAGES = (
     "docs/schedules.md",
     "docs/sources.md",
     "docs/choreography.md",
+    "docs/consuming.md",
     "docs/pages.md",
 )
 WITH_SERVERS = (
