@@ -13,6 +13,7 @@ from headrace.core.events import Event
 from headrace.core.outcomes import Dead, Done, Retry, Snooze
 from headrace.core.retry import RetryPolicy
 from headrace.runtime.consumers.answers import Answer, Answers, BatchHandler, one_by_one
+from headrace.runtime.consumers.calls import trace_of
 from headrace.runtime.consumers.consumer import Consumer
 from headrace.runtime.consumers.options import ConsumerOptions
 
@@ -32,4 +33,5 @@ __all__ = [
     "Snooze",
     "Subscription",
     "one_by_one",
+    "trace_of",
 ]

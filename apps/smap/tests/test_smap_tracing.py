@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry
 from smap_office import EXAMPLE
 from waiting import eventually
 
+from headrace.consuming import Delivery, Event, Subscription, trace_of
 from headrace.http import Options, application, read_traceparent
-from headrace.ports import Delivery, Event, Subscription
 from headrace.services import log_to_stderr
-from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED, PROJECT_CREATED, trace_of
+from headrace_smap.envelope import ANALYSIS_FINISHED, DATA_COLLECTED, JOB_COMPLETED, PROJECT_CREATED
 from headrace_smap.frame import FRAME, NAMES, service_of
 from headrace_smap.insight.service import InsightService
 from headrace_smap.parts import SmapParts, open_parts

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import uuid_utils
 
-from headrace.http import TRACEPARENT, read_traceparent
+from headrace.http import TRACEPARENT
 from headrace.ports import Event
 from headrace_smap.values import Standing
 
@@ -139,11 +139,6 @@ def job_completed(project: str, counts: Standing, at: datetime) -> Event:
 def traced(event: Event, traceparent: str) -> Event:
     """The same event as a part of this trace; of none if it is empty."""
     return replace(event, headers={**(event.headers or {}), TRACEPARENT: traceparent}) if traceparent else event
-
-
-def trace_of(event: Event) -> str:
-    """The trace that an event of anybody belongs to, if it names one."""
-    return read_traceparent(str((event.headers or {}).get(TRACEPARENT, "")))
 
 
 def derived_id(*names: str) -> str:

@@ -11,6 +11,7 @@ import structlog
 
 from headrace.core.deliveries import Delivery
 from headrace.core.errors import HeadraceError, OperatorError
+from headrace.core.events import Event
 from headrace.core.outcomes import Dead, Retry, Snooze
 from headrace.core.traces import TRACEPARENT, read_traceparent
 from headrace.runtime.consumers.answers import Answer, BatchHandler, answer_each
@@ -68,15 +69,15 @@ def _is_foreign(error: BaseException, lane: asyncio.Task[Any] | None) -> bool:
     return interrupts(error, lane)
 
 
-def trace_of(delivery: Delivery) -> str:
-    """The trace that a message belongs to, if it names one."""
-    return read_traceparent(str((delivery.event.headers or {}).get(TRACEPARENT, "")))
+def trace_of(event: Event) -> str:
+    """The trace that an event of anybody belongs to, if it names one."""
+    return read_traceparent(str((event.headers or {}).get(TRACEPARENT, "")))
 
 
 @contextlib.contextmanager
 def _logged_trace(batch: Sequence[Delivery]) -> Iterator[None]:
     """Log lines name the trace that these messages belong to, if it is one."""
-    traces = {trace_of(delivery) for delivery in batch}
+    traces = {trace_of(delivery.event) for delivery in batch}
     known = {TRACEPARENT: next(iter(traces))} if len(traces) == 1 and "" not in traces else {}
     with structlog.contextvars.bound_contextvars(**known):
         yield

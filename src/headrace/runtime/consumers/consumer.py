@@ -269,7 +269,7 @@ class Consumer:
 
     def _tell(self, event: str, delivery: Delivery, outcome: Retry | Dead) -> None:
         trail = trace(outcome if outcome.__cause__ is None else outcome.__cause__)
-        traced = {TRACEPARENT: found} if (found := trace_of(delivery)) else {}
+        traced = {TRACEPARENT: found} if (found := trace_of(delivery.event)) else {}
         self.observer.event(
             event,
             subscription=self._subscription.name,

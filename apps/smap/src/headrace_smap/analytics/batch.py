@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headrace.ports import Delivery, Event
+from headrace.consuming import Delivery, Event, trace_of
 from headrace_smap import envelope
 from headrace_smap.analytics.posts import KEYWORD_CHARS_MAX, Fault, HandledPost, item_of_message, text_of
 from headrace_smap.count.truth import item_name
@@ -61,5 +61,5 @@ def post_of(event: Event) -> HandledPost:
         post = HandledPost(project, item_name(path), path, event.body)
         post.told_at, post.crawled_at = message.timestamp, text_of(told.crawled_at, CRAWLED_CHARS_MAX)
         post.keyword = text_of(told.rest.get("keyword"), KEYWORD_CHARS_MAX)
-    post.traceparent = envelope.trace_of(event)
+    post.traceparent = trace_of(event)
     return post

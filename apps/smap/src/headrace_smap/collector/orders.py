@@ -14,15 +14,15 @@ import msgspec
 import structlog
 
 import headrace
+from headrace.consuming import Delivery, trace_of
 from headrace.http import new_traceparent
-from headrace.ports import Delivery
 from headrace_smap.collector.flow import open_round
 from headrace_smap.collector.harvester import FAILED, WAITING
 from headrace_smap.collector.task_plan import OrderRefused, read_order, split
 from headrace_smap.collector.tasks import CrawlTask
 from headrace_smap.collector.wishes import WAY_OUT, CrawlWishes, unserved_words
 from headrace_smap.count.accountant import Accountant
-from headrace_smap.envelope import Malformed, Message, read, trace_of
+from headrace_smap.envelope import Malformed, Message, read
 from headrace_smap.parts import SmapParts
 
 ORDER = "order"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
+from headrace.consuming import Delivery, trace_of
 from headrace.errors import HeadraceError
-from headrace.ports import Delivery
 from headrace.services import Backoff, rest
 from headrace_smap import envelope
 from headrace_smap.database import Database
@@ -142,7 +142,7 @@ class Notifier:
                 log.warning("completion.unreadable", event_id=delivery.event.event_id, rule=wrong.rule)
                 continue
             # Ends that come together are of several traces.
-            trace = envelope.trace_of(delivery.event)
+            trace = trace_of(delivery.event)
             with structlog.contextvars.bound_contextvars(**({"traceparent": trace} if trace else {})):
                 log.info("completion.received", project=message.project)
                 await self.add(message.project, _counts(message.payload))
