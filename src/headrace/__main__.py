@@ -14,10 +14,22 @@ def main() -> None:
 
         print(f"headrace {__version__}")
         return
+    if sys.argv[1:] and not sys.argv[1].startswith("-"):
+        _import_structlog_alone()
     from headrace.cli.app import run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
+
+
+def _import_structlog_alone() -> None:
+    """Without rich, which it imports to draw tracebacks wherever it is installed: a tenth of a second of every process
+    that is started, and our lines have tracebacks as text."""
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        import structlog  # noqa: F401 - it is the first who imports it that decides
+    finally:
+        del sys.modules["rich"]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,15 @@ def test_the_version_answers_before_anything_heavy_is_imported() -> None:
     assert done.stdout.startswith("headrace ")
 
 
+def test_a_command_logs_without_what_draws_tracebacks(tmp_path: Path) -> None:
+    line = [sys.executable, "-X", "importtime", "-m", "headrace", "jobs", "list"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=False)
+    imported = {told.rpartition("|")[2].strip() for told in done.stderr.splitlines() if told.startswith("import time:")}
+    assert "structlog.dev" in imported
+    assert not {"rich.traceback", "pygments.lexer"} & imported
+    assert "rich.table" in imported, "what a command shows is still drawn by it"
+
+
 def test_help_imports_no_command(headrace_command: Command) -> None:
     program = "import sys; from headrace.cli.app import run; run(['--help'])"
     check = "; assert not {'apsw', 'headrace.wiring', 'headrace.cli.jobs'} & set(sys.modules)"
