@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -67,24 +67,37 @@ class MortalTables:
         return await self._tables.migrate(owner, migrations)
 
 
+class HastyTables(MortalTables):
+    """The twin: a checkpoint is a transaction of its own, before that of the rows it counts."""
+
+    async def apply(self, unit: Unit) -> UnitDone:
+        names = [step.statement.name for step in unit.steps]
+        if not {"sink_advance", "counters_upsert"} <= set(names):
+            return await super().apply(unit)
+        at = names.index("sink_advance") + 1
+        first = await super().apply(replace(unit, steps=unit.steps[:at]))
+        rest = await super().apply(replace(unit, steps=unit.steps[at:]))
+        return UnitDone((*(first.steps or ()), *(rest.steps or ())), ())
+
+
 @asynccontextmanager
-async def _opened(point: Point, settings: PmSettings) -> AsyncIterator[OpenTables]:
+async def _opened(point: Point, is_hasty: bool, settings: PmSettings) -> AsyncIterator[OpenTables]:
     async with tables_of(settings) as tables:
-        tables.tables = MortalTables(tables.tables, point)
+        tables.tables = (HastyTables if is_hasty else MortalTables)(tables.tables, point)
         yield tables
 
 
-async def _run(environment: Mapping[str, str], point: Point) -> None:
+async def _run(environment: Mapping[str, str], point: Point, is_hasty: bool) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = read(PmSettings, Sources(PREFIX, environment))
-    async with open_service("all", settings, partial(_opened, point)) as service:
+    async with open_service("all", settings, partial(_opened, point, is_hasty)) as service:
         await service.run(stop)
 
 
-def live(environment: Mapping[str, str], point: Point, log: str) -> None:
-    """One life, until its point, or until it is asked to stop."""
+def live(environment: Mapping[str, str], point: Point, log: str, is_hasty: bool = False) -> None:
+    """One life, until its point, or until it is asked to stop; `is_hasty`: the one of the twin."""
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 2)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(open(log, "a", encoding="utf-8")))  # noqa: SIM115
-    asyncio.run(_run(environment, point))
+    asyncio.run(_run(environment, point, is_hasty))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pm_file_world import AGAIN, FOLDER, A, FileWorld, completed, register, sqlite_world
 from pm_ftp_world import World, world
+from pm_work_world import Hands, ToldEvents, opened
 from structlog.testing import capture_logs
 from test_pm_shares import rows_of, to_move
-from test_pm_work_guards import Hands, ToldEvents, opened
 
 from headrace import Dead
 from headrace.testing.rig.ftp import FtpServer

@@ -7,12 +7,11 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from pm_kafka_world import (
     FILE,
     MemoryCheckpoints,
@@ -36,10 +35,7 @@ from headrace_pm.kafka.checkpoints import AcknowledgedPrefix, BatchShare, Checkp
 from headrace_pm.kafka.delivery import BatchDelivery, DeliveryRoom
 from headrace_pm.kafka.forms import RecordForm
 from headrace_pm.kafka.producer import CounterProducer, open_producer
-from headrace_pm.kafka.records import BatchRecords, RecordRefused
 from headrace_pm.kafka.sink import KafkaSink
-from headrace_pm.work.file_outcomes import end_of
-from headrace_pm.work.sink_lane import is_away
 
 FORMS = list(RecordForm)
 NETWORK_S = 20.0
@@ -235,80 +231,6 @@ async def test_a_batch_that_no_broker_takes_is_told_and_not_repeated(kafka_topic
         with pytest.raises(TooLarge, match="bytes"):
             await KafkaSink(producer, MemoryCheckpoints(), RecordForm.ROW_BINARY).write(FILE, lambda _: iter([large]))
         assert producer.in_flight == 0
-
-
-def sent(key: bytes | None, ends: list[Exception | None]) -> BatchDelivery:
-    """A batch whose key no form would leave out, with where its end is noted."""
-    records = BatchRecords(cast("bytes", key), (b"{}",))
-    return BatchDelivery(records, lambda: ends.append(None), ends.append)
-
-
-async def one_of_three_is_invalid(kafka_topic: str, producer_kind: type[CounterProducer]) -> None:
-    """A topic that is compacted takes no record without a key. All go out together, as those of several files do."""
-    place = urlsplit(kafka_topic)
-    admin = AdminClient({"bootstrap.servers": place.netloc})
-    compacted = NewTopic(f"{place.path[1:]}-compacted", 1, 1, config={"cleanup.policy": "compact"})
-    await asyncio.to_thread(admin.create_topics([compacted])[compacted.topic].result, NETWORK_S)
-    bad: list[Exception | None] = []
-    good: list[Exception | None] = []
-    producer = producer_kind(settings_of(f"kafka://{place.netloc}/{compacted.topic}"))
-    try:
-        for key, ends in ((b"1", good), (None, bad), (b"2", good)):
-            await producer.send(sent(key, ends))
-        await eventually(lambda: (len(bad), len(good)) == (1, 2), lambda: f"{bad} {good}", NETWORK_S)
-    finally:
-        await producer.close()
-    assert good == [None, None]
-    (error,) = bad
-    assert isinstance(error, RecordRefused)
-    assert not is_away(error), "the sink is well"
-    end = end_of(error)
-    assert end is not None
-    assert (end.rule, "Kafka refuses a record" in end.reason) == ("refused_record", True)
-
-
-async def test_a_record_that_the_broker_finds_invalid_ends_its_file_and_no_other(kafka_topic: str) -> None:
-    await one_of_three_is_invalid(kafka_topic, CounterProducer)
-
-
-class StumblingProducer:
-    """A client whose first look for reports fails."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self._client, self._looks = Producer(options), 0
-
-    def poll(self, wait_s: float) -> int:
-        self._looks += 1
-        if self._looks == 1:
-            raise UnicodeDecodeError("utf-8", b"", 0, 1, "a name that is none")
-        return self._client.poll(wait_s)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
-async def test_the_thread_of_reports_outlives_what_goes_wrong_in_it(kafka_topic: str) -> None:
-    def connect(options: dict[str, Any]) -> Any:
-        return StumblingProducer(options)
-
-    async with open_producer(settings_of(kafka_topic), connect) as producer:
-        async with asyncio.timeout(NETWORK_S):
-            await KafkaSink(producer, MemoryCheckpoints(), RecordForm.ROW_BINARY).write(FILE, file_batches(2))
-
-
-class Condemned(CounterProducer):
-    """The twin: whoever was in the same request is at fault."""
-
-    def _settle(self, delivery: BatchDelivery) -> None:
-        if delivery.error is not None:
-            self._tried(delivery, delivery.error)
-        else:
-            super()._settle(delivery)
-
-
-async def test_without_a_trial_the_files_beside_a_bad_one_would_end_with_it(kafka_topic: str) -> None:
-    with pytest.raises(AssertionError, match="RecordRefused"):
-        await one_of_three_is_invalid(kafka_topic, Condemned)
 
 
 async def test_the_end_is_bounded_and_says_what_is_left(kafka_topic: str, fault_proxy: Callable[[str], Proxy]) -> None:

@@ -69,11 +69,11 @@ class Lives:
         self._context.set_forkserver_preload(["pm_mortal", "headrace_pm.kafka.sink", "pymysql", "prometheus_client"])
 
     @contextmanager
-    def life(self, point: Point, **variables: str) -> Iterator[ForkServerProcess]:
+    def life(self, point: Point, is_hasty: bool = False, **variables: str) -> Iterator[ForkServerProcess]:
         world = self.world
         quick = {"PM_LEASE_S": "10", "PM_BATCH": "200", "PM_SINK_WAIT_S": "1", "PM_RECOVER_INTERVAL_S": "60"}
         environment = {**world.servers.variables(world.home / "spool"), **quick, **variables}
-        process = self._context.Process(target=live, args=(environment, point, str(world.home / "log")))
+        process = self._context.Process(target=live, args=(environment, point, str(world.home / "log"), is_hasty))
         process.start()
         try:
             yield process
@@ -135,3 +135,19 @@ async def test_no_kill_loses_or_doubles_a_row(
     assert topic_values(pipeline_servers.topic_url) == truth
     assert world.query("SELECT SUM(retry_count) FROM file_processing_state") == [(0,)], "a kill spends no attempt"
     assert world.left() == set()
+
+
+async def test_a_checkpoint_before_its_rows_is_noticed(pipeline_servers: PipelineServers, tmp_path: Path) -> None:
+    """The twin: killed between the two, the rows are in no sink, and everything else looks well."""
+    world = PipelineWorld(pipeline_servers, tmp_path, FolderPlan(files=FILES_EACH, counters=2_300, seed=9))
+    await world.prepare()
+    lives = Lives(world)
+    with lives.life(Point("before", "counters_upsert"), is_hasty=True) as process:
+        world.upload()
+        assert await died(process, "none")
+    world.query("UPDATE pm_file_claim SET until = UTC_TIMESTAMP(6) WHERE owner IS NOT NULL")
+    with lives.life(Point()):
+        await eventually(lambda: world.are_ended(FILES_EACH, 0), world.shown)
+    found, truth = table_values(pipeline_servers.database), true_values(world.truth())
+    assert set(found) < set(truth), "the comparison of the kill test sees what is missing"
+    assert topic_values(pipeline_servers.topic_url) == truth

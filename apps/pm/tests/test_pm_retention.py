@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pm_file_world import AGAIN, FOLDER, A, FileWorld, completed, listed, register
 from pm_operator_world import operator_tables, query
+from pm_work_world import ToldEvents
 from test_pm_operator_commands import pm as pm
 from test_pm_waiting import MANY, rows_read
-from test_pm_work_guards import ToldEvents
 
 from headrace.testing.rig.mariadb import MariaServer
 from headrace_pm.tables.moves import FileMoves

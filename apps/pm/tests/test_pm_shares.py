@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pm_file_world import FileWorld, listed, sqlite_world
 from pm_ftp_world import PATH, World, world
-from test_pm_work_guards import Hands, RowsByName, ToldEvents, opened
+from pm_work_world import Hands, RowsByName, ToldEvents, opened
 from waiting import eventually, turn
 
 from headrace.testing.rig.ftp import FtpServer

@@ -283,3 +283,23 @@ async def test_every_guard_of_the_spool_is_needed(twin: type[Spool], test: Calla
         test(tmp_path, kind)
 
     await turns_red(without_self, tmp_path=tmp_path, kind=twin)
+
+
+def test_what_is_unpacked_takes_room_too(tmp_path: Path) -> None:
+    """Twenty packed files at a time, each of which may grow to many times its size, fill a disk that holds them all."""
+    with spool_in(tmp_path, 1_000) as spool:
+        for key in ("a", "b"):
+            spool.reserve(key, 100)
+        first, second = spool.plain_room("a"), spool.plain_room("b")
+        first(700)
+        assert (spool.used_bytes, spool.accepting) == (900, True)
+        with pytest.raises(SpoolFull, match="to unpack 200 bytes"):
+            second(200)
+        assert not spool.accepting, "nobody else begins"
+        first(400)
+        assert spool.used_bytes == 1_300, "one file may always be unpacked: it is the way to room"
+        spool.drop_plain("a")
+        second(200)
+        assert (spool.used_bytes, spool.accepting) == (400, True)
+        spool.drop("b")
+        assert spool.used_bytes == 100

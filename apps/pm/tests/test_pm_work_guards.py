@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
+import errno
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from pm_ftp_world import world
 from pm_kafka_world import FILE, file_batches
-from waiting import eventually
+from pm_work_world import Hands, RowsByName, ToldEvents, opened
+from structlog.testing import capture_logs
+from waiting import eventually, turn
 
 from headrace import Dead
-from headrace.errors import CallerError, HeadraceError, OperatorError, TryAgain, Unreachable
+from headrace.errors import CallerError, HeadraceError, OperatorError, Unreachable
 from headrace.services import Backoff, CircuitBreaker
-from headrace.tables import OpenTables
 from headrace.testing.rig.ftp import FtpServer
-from headrace_pm.ftp.scanner import Scanned
-from headrace_pm.ftp.servers import ServerFolder
+from headrace_pm.ftp.errors import SpoolUnusable
 from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
@@ -29,11 +29,9 @@ from headrace_pm.spool.spool import Spool
 from headrace_pm.tables.file_claims import HeldFile
 from headrace_pm.tables.register import FileTable
 from headrace_pm.work.disappearances import Disappearances
-from headrace_pm.work.events import PipelineEvents
 from headrace_pm.work.file_fetcher import SPOOL, FileFetcher
 from headrace_pm.work.file_outcomes import FileWaits, end_of
 from headrace_pm.work.handler import FileHandler
-from headrace_pm.work.loops import KeptLoop
 from headrace_pm.work.network_tables import Dictionaries, ServerDirectory
 from headrace_pm.work.outages import PAUSE_S_MAX, OutageClock
 from headrace_pm.work.sink_lane import SinkAway, SinkLane
@@ -67,15 +65,6 @@ class PlainSink:
         return None
 
 
-class Hands:
-    """A clock that is moved by hand."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def lane_on(sink: PlainSink, clock: Hands, wait_s: float = WAIT_S) -> SinkLane:
     return SinkLane(sink, wait_s, CircuitBreaker(backoff=Backoff(10.0, 10.0, jitter=0.0)), clock)
 
@@ -102,6 +91,28 @@ async def test_a_sink_that_acknowledges_nothing_is_away_and_one_file_tries_at_a_
     assert await trial == Checkpoint(1)
     await lane.answers()
     assert await lane.write(FILE, BATCHES) == Checkpoint(1)
+
+
+class StubbornSink(PlainSink):
+    """A sink that does not let itself be cancelled."""
+
+    async def write(self, file: FileRevision, batches: Batches) -> Checkpoint:
+        while not self.open.is_set():
+            try:
+                await self.open.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+        return Checkpoint(1)
+
+
+async def test_a_sink_that_does_not_end_holds_nobody() -> None:
+    sink = StubbornSink()
+    with capture_logs() as lines, pytest.raises(SinkAway):
+        await lane_on(sink, Hands()).write(FILE, BATCHES)
+    assert [line["event"] for line in lines] == ["sink.hangs", "sink.away"]
+    assert sink.cancelled == 1
+    sink.open.set()
+    await turn()
 
 
 async def test_a_sink_that_takes_other_files_is_not_away() -> None:
@@ -149,89 +160,6 @@ def test_a_file_waits_for_about_as_long_as_the_outage_lasts() -> None:
     assert outages.failed("a") == PAUSE_S_MAX
     outages.passed("a")
     assert (outages.failed("a"), outages.away) == (2.0, ("b", "a"))
-
-
-class Rounds:
-    """Rounds that fail, hang or pass as they are told."""
-
-    def __init__(self, *ends: str) -> None:
-        self.ends, self.made = list(ends), 0
-        self.passed = asyncio.Event()
-
-    async def round(self) -> None:
-        self.made += 1
-        match self.ends.pop(0) if self.ends else "passes":
-            case "fails":
-                raise ZeroDivisionError("a fault of ours")
-            case "hangs":
-                await asyncio.Event().wait()
-        self.passed.set()
-
-
-async def test_a_loop_that_fails_or_hangs_is_told_of_and_goes_on() -> None:
-    rounds, failed = Rounds("fails", "hangs"), list[str]()
-    loop = KeptLoop("scan", 60.0, rounds.round, failed.append)
-    loop._round_s_max = WAIT_S
-    stop = asyncio.Event()
-    running = asyncio.ensure_future(loop.run(stop))
-    await eventually(lambda: loop.state.failures == 1, "it has failed")
-    with pytest.raises(TryAgain, match="scan has failed 1 times in a row: ZeroDivisionError: a fault of ours"):
-        await loop.state.answers()
-    await eventually(lambda: loop.state.failures == 2, "it hung")
-    assert "it took too long" in loop.state.error
-    await rounds.passed.wait()
-    await eventually(lambda: not loop.state.failures, "it is well")
-    assert (failed, loop.state.last_ok_at > 0) == (["scan", "scan"], True)
-    await loop.state.answers()
-    stop.set()
-    await running
-
-
-async def test_a_stop_does_not_wait_for_a_round_that_hangs() -> None:
-    rounds = Rounds("hangs")
-    loop = KeptLoop("mover", 60.0, rounds.round, lambda _name: None)
-    stop = asyncio.Event()
-    running = asyncio.ensure_future(loop.run(stop))
-    await eventually(lambda: rounds.made == 1, "it hangs")
-    stop.set()
-    await running
-    assert loop.state.failures == 0, "a stop is no failure"
-
-
-class ToldEvents(PipelineEvents):
-    """Counts what it is told."""
-
-    def __init__(self) -> None:
-        self.told: Counter[str] = Counter()
-
-    def scanned(self, folder: ServerFolder, scanned: Scanned) -> None:
-        self.told[folder.server_key] += 1
-
-    def scan_failed(self, folder: ServerFolder) -> None:
-        self.told[f"{folder.server_key} failed"] += 1
-
-    def emptied(self, folders: int) -> None:
-        self.told["emptied"] = folders
-
-    def moved(self, outcome: str) -> None:
-        self.told[outcome] += 1
-
-    def purged(self, count: int) -> None:
-        self.told["purged"] += count
-
-
-class RowsByName:
-    """Tables that answer what was put there."""
-
-    def __init__(self, **rows: Sequence[tuple[Any, ...]]) -> None:
-        self.by_name = dict(rows)
-
-    async def rows(self, name: str, **_values: object) -> list[tuple[Any, ...]]:
-        return list(self.by_name.get(name, ()))
-
-
-def opened(rows: RowsByName) -> OpenTables:
-    return cast("OpenTables", rows)
 
 
 async def test_a_server_that_cannot_work_is_told_of_and_the_others_count() -> None:
@@ -290,6 +218,47 @@ async def test_a_disk_that_is_full_when_a_file_is_unpacked_lets_it_wait(tmp_path
             await handler._unpacked(spooled)
         assert outages.away == (SPOOL,)
         assert (await handler._unpacked(spooled)).stat().st_size > len(content), "there is room again"
+
+
+class BadDisk(FileHandler):
+    """A handler on a disk that cannot be read."""
+
+    async def _take_in(self, file: HeldFile) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+async def test_an_error_of_our_disk_wherever_it_comes_from_lets_a_file_wait() -> None:
+    nothing, outages = cast("Any", None), OutageClock()
+    with pytest.raises(FileWaits, match="Input/output error"):
+        await BadDisk(nothing, nothing, nothing, (), outages, nothing, 1_000)._taken_in(nothing)
+    assert outages.away == (SPOOL,)
+
+
+@pytest.mark.parametrize("kind", ["a whole file", "nothing of it"])
+async def test_a_disk_of_ours_that_fails_spends_no_attempt(tmp_path: Path, kind: str) -> None:
+    """Else every file would be an error after three tries, and stay one when the disk is mended."""
+    content = GeneratedFolder(FolderPlan(1, 100)).file(0).content()
+    outages, nothing = OutageClock(), cast("Any", None)
+    with Spool(tmp_path / "spool", 10**9) as spool:
+        part = spool.part("f1r1", Stamp(len(content)))
+        part.write(memoryview(content))
+        spooled = spool.finish("f1r1", part)
+        if kind == "a whole file":
+            spooled.path.unlink()
+            spooled.path.mkdir()
+        fetcher = FileFetcher(nothing, nothing, spool, outages, nothing)
+        handler = FileHandler(fetcher, nothing, nothing, (), outages, nothing, 1_000)
+        if kind == "a whole file":
+            with pytest.raises(FileWaits, match="cannot be used"):
+                await handler._unpacked(spooled)
+        else:
+            shutil.rmtree(tmp_path / "spool")
+            with pytest.raises(SpoolUnusable) as refused:
+                spool.part("f2r1", Stamp(5))
+            meant = fetcher._meaning(nothing, nothing, refused.value)
+            assert isinstance(meant, FileWaits)
+            (tmp_path / "spool").mkdir()
+        assert outages.away == (SPOOL,)
 
 
 async def test_a_file_whose_folder_is_missing_waits(ftp_site: FtpServer, tmp_path: Path) -> None:

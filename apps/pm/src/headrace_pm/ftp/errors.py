@@ -10,6 +10,7 @@ OperatorError
 ├── IdentityRefused *        a certificate or host key that is not to be trusted
 ├── FolderMissing *          the folder is not there
 ├── PasswordMissing *        the reference leads to no password
+├── SpoolUnusable *          our own disk refuses to be read or written
 └── CommandRefused           the server refuses what it should do
 NotFound
 └── FileGone                 no such file any more
@@ -72,6 +73,12 @@ class FolderMissing(OperatorError):
 
 class PasswordMissing(OperatorError):
     """The reference to a password leads to none."""
+
+    heals = True
+
+
+class SpoolUnusable(OperatorError):
+    """Our own disk refuses to be read or written: no file is at fault, and the same will work when it is mended."""
 
     heals = True
 

@@ -1,7 +1,8 @@
 """The table, and behind it a second topic: records come when their rows are in the table, as the old flow sent them.
 
-The file's flag is set when both have all of it. The topic keeps no checkpoint: whoever goes on after a crash sends the
-file again from its beginning, and a record names its batch for those who must not count it twice.
+The file's flag is set when both have all of it. The topic keeps no checkpoint: it is written at least once. After a
+crash the file is sent again from its beginning, cut into the same batches, and each record names its batch by (file,
+revision, batch) for those who must not count it twice.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ class FollowedSink:
     @property
     def moved_at(self) -> float:
         return max(self._table.moved_at, self._after.moved_at)
+
+    @property
+    def unknown(self) -> int:
+        """As the topic has it."""
+        return int(getattr(self._after, "unknown", 0))
 
     @property
     def rows(self) -> int:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headrace.errors import OperatorError
-from headrace_pm.ftp.errors import FileChanged, SpoolFull
+from headrace_pm.ftp.errors import FileChanged, SpoolFull, SpoolUnusable
 from headrace_pm.ftp.stamps import Stamp
 
 HASH_BYTES = 16
@@ -77,10 +76,10 @@ class PartialFile:
 
 @contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """A full disk is `SpoolFull`, which heals; what else the disk refuses is for the operator."""
+    """A full disk is `SpoolFull`; what else the disk refuses is for the operator. Both heal."""
     try:
         yield
     except OSError as error:
         if error.errno in NO_ROOM:
             raise SpoolFull(f"the disk of {path.parent} is full", "free some room; work goes on by itself") from None
-        raise OperatorError(f"{path} cannot be written: {error.strerror}", "look at PM_SPOOL_DIR") from None
+        raise SpoolUnusable(f"{path} cannot be used: {error.strerror}", "look at PM_SPOOL_DIR") from None

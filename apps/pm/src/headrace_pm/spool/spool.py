@@ -10,7 +10,8 @@ more transfer and no data: the server has the file until its rows are in both si
 process leaves its bytes with the kernel, so it can be continued. After a power cut it may have holes: parts of another
 boot are removed. The folder is read once; after that the spool knows what is in it.
 
-Room is reserved before anything is fetched. When the limit is reached the spool stops accepting, and it starts again
+Room is reserved before anything is fetched, and for each piece before it is unpacked; one file may always be unpacked,
+because it frees its room when it is done. When the limit is reached the spool stops accepting, and it starts again
 only when a good part of it is free: that is the back-pressure on claims.
 """
 
@@ -20,7 +21,7 @@ import fcntl
 import os
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -60,6 +61,7 @@ class Spool:
         self._reserved: dict[str, int] = {}
         self._whole: dict[str, SpooledFile] = {}
         self._parts: dict[str, Path] = {}
+        self._plain: dict[str, int] = {}
         self._is_full = False
         self._held = -1
 
@@ -95,7 +97,7 @@ class Spool:
     @property
     def used_bytes(self) -> int:
         """What is there and what is promised."""
-        return sum(self._reserved.values())
+        return sum(self._reserved.values()) + sum(self._plain.values())
 
     @property
     def file_count(self) -> int:
@@ -159,9 +161,33 @@ class Spool:
         """Where the file of a key may be unpacked to. It goes with its file, and at the next start."""
         return self._directory / f"{key}{PLAIN}"
 
+    def plain_room(self, key: str) -> Callable[[int], None]:
+        """What is called with the size of each piece before it is unpacked: `SpoolFull` if there is no room now."""
+        with self._lock:
+            self._plain[key] = 0
+
+        def grow(size: int) -> None:
+            with self._lock:
+                is_alone = not any(self._plain[each] for each in self._plain if each != key)
+                if self.used_bytes + size > self._bytes_max and not is_alone:
+                    self._is_full = True
+                    raise SpoolFull(f"the spool has no room to unpack {size:,} bytes", "it has when files are done")
+                self._check_disk(size)
+                self._plain[key] += size
+                self._judge()
+
+        return grow
+
+    def drop_plain(self, key: str) -> None:
+        """Remove what the file of a key was unpacked to."""
+        self.plain_path(key).unlink(missing_ok=True)
+        with self._lock:
+            self._plain.pop(key, None)
+            self._judge()
+
     def drop(self, key: str) -> None:
         """Remove what is there of a key, and its promise."""
-        self.plain_path(key).unlink(missing_ok=True)
+        self.drop_plain(key)
         part = self._parts.pop(key, None)
         if part is not None:
             part.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ later does not move the others. Batches are numbered over all messages, and none
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,14 +82,18 @@ def is_packed(source: ByteSource) -> bool:
     return isinstance(examine(source), Undecided)
 
 
-def plain_file(path: Path, unpacked: Path) -> Path:
+def unbounded(_byte_count: int) -> None:
+    """As much room as there is."""
+
+
+def plain_file(path: Path, unpacked: Path, grow: Callable[[int], object] = unbounded) -> Path:
     """The file itself if it is plain; else what it unpacks to, which is written to the second path. What cannot be
-    unpacked leaves nothing there."""
+    unpacked leaves nothing there. `grow` is asked for room and may raise."""
     with FileBytes(path) as source:
         if not is_packed(source):
             return path
     try:
-        unpack_file(path, unpacked)
+        unpack_file(path, unpacked, grow)
     except BaseException:
         unpacked.unlink(missing_ok=True)
         raise

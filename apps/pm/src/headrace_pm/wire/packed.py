@@ -47,10 +47,15 @@ def unpack(source: ByteSource, write: Callable[[bytes], object]) -> None:
         write(piece)
 
 
-def unpack_file(path: Path, target: Path) -> None:
-    """Write what a packed file holds as another file."""
+def unpack_file(path: Path, target: Path, grow: Callable[[int], object]) -> None:
+    """Write what a packed file holds as another file; `grow` is asked for room before each piece."""
     with FileBytes(path) as source, target.open("wb") as file:
-        unpack(source, file.write)
+
+        def write(piece: bytes) -> None:
+            grow(len(piece))
+            file.write(piece)
+
+        unpack(source, write)
 
 
 def pack(plain: bytes) -> bytes:

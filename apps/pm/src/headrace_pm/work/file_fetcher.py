@@ -6,7 +6,7 @@ from headrace.errors import HeadraceError
 from headrace_pm.ftp.completeness import check_frame
 from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.downloads import Downloader
-from headrace_pm.ftp.errors import FileChanged, FileGone, FolderMissing, SpoolFull
+from headrace_pm.ftp.errors import FileChanged, FileGone, FolderMissing, SpoolFull, SpoolUnusable
 from headrace_pm.ftp.mover import DONE, INTERMEDIATE
 from headrace_pm.ftp.names import bytes_of_name, bytes_of_path, joined
 from headrace_pm.ftp.pool import ServerLane, ServerPool
@@ -101,7 +101,7 @@ class FileFetcher:
         if is_not_ready(error):
             self._outages.passed(server.key)
             return FileWaits(str(error), NOT_WHOLE_S)
-        if isinstance(error, SpoolFull):
+        if isinstance(error, SpoolFull | SpoolUnusable):
             return FileWaits(str(error), self._outages.failed(SPOOL))
         if isinstance(error, FolderMissing | FolderEmptied):
             # Its other folders are well, and would end the outage again and again.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from headrace import Dead, Snooze
 from headrace.errors import ClaimLost, HeadraceError
 from headrace.sources import SourceContext
 from headrace_pm.counters.dictionary import NetworkDictionary, UnknownElement
-from headrace_pm.ftp.errors import SpoolFull
+from headrace_pm.ftp.errors import SpoolFull, SpoolUnusable
 from headrace_pm.kafka.records import FileRevision
 from headrace_pm.operators.unknown_counters import UnknownCounters, out_of_scope
 from headrace_pm.sinks.counter_sink import TABLE_SINK, Batches
@@ -55,7 +55,7 @@ class FileHandler:
         key = spool_key(file)
         self.in_hand.add(key)
         try:
-            await self._take_in(file)
+            await self._taken_in(file)
         except FileWaits as waits:
             context.log.info("file.waits", file=file.file_name, reason=waits.reason, pause_s=round(waits.pause_s))
             await self._note(file, waits.reason, context)
@@ -66,11 +66,18 @@ class FileHandler:
             # One that was raised has a traceback, which would be logged: what is wrong with a file is no fault of ours.
             return Dead(end.reason, end.rule)
         finally:
-            # Thousands of files may wait, and what they unpack to is not counted as room of the spool.
-            self.fetcher.spool.plain_path(key).unlink(missing_ok=True)
+            # Thousands of files may wait, and what they unpack to would take the room of others.
+            self.fetcher.spool.drop_plain(key)
             self.in_hand.discard(key)
         self._drop(key)
         return None
+
+    async def _taken_in(self, file: HeldFile) -> None:
+        """What our own disk refuses, wherever that shows, is no fault of a file: it waits, and spends no attempt."""
+        try:
+            await self._take_in(file)
+        except OSError as error:
+            raise FileWaits(f"the disk of this process: {error}", self.outages.failed(SPOOL)) from error
 
     async def _take_in(self, file: HeldFile) -> None:
         if file.mysql_processed and file.clickhouse_processed:
@@ -93,11 +100,12 @@ class FileHandler:
     async def _unpacked(self, spooled: SpooledFile) -> Path:
         """Where the file is as it can be read. One that is not whole is as long as its server said, so its upload broke
         off: it gives its room back before the row says that it was read, and its next listing counts."""
-        plain = self.fetcher.spool.plain_path(spooled.key)
+        spool = self.fetcher.spool
+        plain, grow = spool.plain_path(spooled.key), spool.plain_room(spooled.key)
         try:
-            return await asyncio.to_thread(_whole, spooled.path, plain)
+            return await asyncio.to_thread(_whole, spooled.path, plain, grow)
         except HeadraceError as error:
-            if isinstance(error, SpoolFull):
+            if isinstance(error, SpoolFull | SpoolUnusable):
                 raise FileWaits(str(error), self.outages.failed(SPOOL)) from error
             if not is_not_ready(error):
                 raise end_of(error) or error from error
@@ -169,9 +177,9 @@ class FileHandler:
         self.fetcher.spool.drop(key)
 
 
-def _whole(path: Path, plain: Path) -> Path:
+def _whole(path: Path, plain: Path, grow: Callable[[int], None]) -> Path:
     with room_for(plain):
-        found = plain_file(path, plain)
+        found = plain_file(path, plain, grow)
     with FileBytes(found) as source:
         verdict = examine(source)
     if isinstance(verdict, Incomplete):

@@ -72,6 +72,7 @@ class KeptLoop:
 
     async def _made(self, stop: asyncio.Event) -> bool:
         """Whether a round passed; the stop cuts one off."""
+        is_cut = False
         making = asyncio.ensure_future(self._bounded())
         stopped = asyncio.ensure_future(stop.wait())
         try:
@@ -79,9 +80,10 @@ class KeptLoop:
         finally:
             stopped.cancel()
             if not making.done():
+                is_cut = True
                 making.cancel()
             [ended] = await asyncio.gather(making, return_exceptions=True)
-        if isinstance(ended, asyncio.CancelledError):
+        if isinstance(ended, asyncio.CancelledError) and (is_cut or stop.is_set()):
             return False
         if isinstance(ended, BaseException):
             self._note(ended)

@@ -220,12 +220,18 @@ class FilePipeline:
         self._loops.append(KeptLoop(name, every_s, one_round, self.events.loop_failed))
 
 
+class WorkerEnded(Exception):
+    """Looks, moves and metrics would go on, and no file would be taken: the process ends instead."""
+
+
 async def _work(worker: SourceWorker, stop: asyncio.Event) -> None:
     running, stopped = asyncio.ensure_future(worker.run()), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         worker.drain()
         await running
+        if not stop.is_set():
+            raise WorkerEnded("the worker of files has ended, and nobody asked it to")
     finally:
         stopped.cancel()
         running.cancel()

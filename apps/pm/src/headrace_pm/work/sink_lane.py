@@ -33,6 +33,12 @@ def is_away(error: HeadraceError) -> bool:
     return error.heals or isinstance(error, OperatorError)
 
 
+def _ended_late(writing: asyncio.Future[Checkpoint]) -> None:
+    """Nobody wants to know any more."""
+    if not writing.cancelled():
+        writing.exception()
+
+
 class SinkLane:
     """One sink of the worker."""
 
@@ -108,4 +114,10 @@ class SinkLane:
         finally:
             if not writing.done():
                 writing.cancel()
-                await asyncio.gather(writing, return_exceptions=True)
+                # One that does not end has lost its file: nothing of what it writes later counts.
+                await asyncio.wait((writing,), timeout=self._wait_s)
+                if writing.done():
+                    await asyncio.gather(writing, return_exceptions=True)
+                else:
+                    log.error("sink.hangs", sink=self.name, file=file.name)
+                    writing.add_done_callback(_ended_late)
