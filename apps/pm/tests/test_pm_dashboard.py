@@ -21,6 +21,7 @@ from headrace.sources import HeldItem, ItemSettlement, ItemState
 from headrace.tables import open_tables
 from headrace.testing.rig.mariadb import MariaServer
 from headrace.testing.rig.prometheus import PrometheusServer
+from headrace_pm.clickhouse.metrics import ClickHouseMetrics
 from headrace_pm.ftp.names import NameFault
 from headrace_pm.ftp.scanner import Scanned
 from headrace_pm.ftp.servers import ServerFolder
@@ -89,6 +90,7 @@ class PipelineWorld:
 async def _work(server: MariaServer, url: str, world: PipelineWorld) -> None:
     async with open_tables(url, PM_TABLES) as tables:
         metrics, unknown = PipelineMetrics(world.registry, tables), [0]
+        clickhouse = ClickHouseMetrics(world.registry)
         metrics.watch_spool(world.spool)
         metrics.watch_memory(MemoryBreaker(1 << 40, lambda: 0))
         metrics.watch_kafka(lambda: unknown[0])
@@ -103,6 +105,9 @@ async def _work(server: MariaServer, url: str, world: PipelineWorld) -> None:
         for statement in DONE_SINCE:
             server.query(statement.format(done), url.rpartition("/")[2])
         _events(metrics, done)
+        # One record that ClickHouse refused; the others of its block are written.
+        clickhouse.dead.inc()
+        clickhouse.rows.inc(999)
         unknown[0] = 2
         await metrics.read()
 
@@ -172,6 +177,6 @@ def test_errors_and_stuck_files_fire_and_a_backlog_must_last(prometheus: Prometh
         return {name: state for name, state in found.items() if state != "inactive"}
 
     lasting = dict.fromkeys(("PmTooManyPendingFiles", "PmScanFails"), "pending")
-    fires = {"PmTooManyErrorFiles": "firing", "PmFilesStuck": "firing", **lasting}
+    fires = {**dict.fromkeys(("PmTooManyErrorFiles", "PmFilesStuck", "PmClickHouseSetAside"), "firing"), **lasting}
     until(lambda: {name: raised().get(name) for name in fires} == fires, lambda: f"the alerts of {raised()}")
     assert set(raised()) <= {*fires, "PmSinkBehind", "PmFilesFail"}, "nothing else is wrong"

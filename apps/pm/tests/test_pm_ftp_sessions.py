@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import asyncssh
 import pytest
-from pm_ftp_world import QUICK, World, world
+from pm_ftp_world import QUICK, World, row_of, started_with, world
 
 from headrace.testing.rig.ftp import FtpFolder, FtpServer
 from headrace.testing.rig.sftp import SftpServer
 from headrace.testing.rig.vsftpd import VsftpdServer
-from headrace_pm.ftp.errors import FileGone, FolderMissing, IdentityRefused
+from headrace_pm.ftp.errors import FileGone, FolderMissing, IdentityRefused, LoginRefused, PasswordMissing
 from headrace_pm.ftp.names import NameFault
 from headrace_pm.ftp.pool import ServerLane
 from headrace_pm.ftp.stamps import Stamp
@@ -163,3 +167,42 @@ async def test_a_host_key_that_nobody_knows_is_not_trusted(sftp_site: SftpServer
         with pytest.raises(IdentityRefused):
             async with there.pool.session(ServerLane.SCAN):
                 """It does not come so far."""
+
+
+async def test_a_key_lets_us_in_as_a_password_does(sftp_site: SftpServer, tmp_path: Path) -> None:
+    """As `ssh-keygen` writes it; a key that cannot be read, and one where FTP wants a password, are told without it."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    sftp_site.write("authorized", key.export_public_key().decode(), 0o644)
+    asked = {
+        "PubkeyAuthentication": "yes",
+        "PasswordAuthentication": "no",
+        "AuthorizedKeysFile": str(sftp_site.home / "authorized"),
+        "StrictModes": "no",
+    }
+    texts = {
+        "right": key.export_private_key().decode(),
+        "other": asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode(),
+        "cut": key.export_private_key().decode()[:120],
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "hunter2", "-f", str(tmp_path / "locked")]
+    await asyncio.to_thread(subprocess.run, words, check=True)
+    refused = {"other": LoginRefused, "cut": PasswordMissing, "locked": PasswordMissing}
+    with started_with(sftp_site, asked):
+        async with world(sftp_site) as there:
+            path, got = there.put("a.dat", CONTENT), bytearray()
+            own = there.pools.pool_of(row_of(sftp_site, reference=f"file:{tmp_path / 'right'}"))
+            async with own.session(ServerLane.TRANSFER) as session:
+                await session.retrieve(path, 0, got.extend)
+            assert got == CONTENT
+            for name, kind in refused.items():
+                pool = there.pools.pool_of(row_of(sftp_site, reference=f"file:{tmp_path / name}"))
+                with pytest.raises(kind) as error:
+                    async with pool.session(ServerLane.SCAN):
+                        """It does not come so far."""
+                assert (tmp_path / name).read_text()[60:100] not in f"{error.value} {error.value.hint}"
+            by_ftp = there.pools.pool_of(row_of(sftp_site, "ftp://", f"file:{tmp_path / 'right'}"))
+            with pytest.raises(PasswordMissing, match="holds a private key"):
+                async with by_ftp.session(ServerLane.SCAN):
+                    """It does not come so far."""

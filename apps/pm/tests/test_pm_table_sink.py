@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from pm_file_world import SPOOL, BrokenTables, FileWorld, maria_world
@@ -57,6 +58,33 @@ async def test_every_row_is_there_once_from_any_checkpoint_on(file_world: FileWo
     assert sink.moved_at > moved_at > 0
     assert sink.rows == BATCHES * 1_000
     assert await SinkCheckpoints(file_world.tables).load(file.file_id, sink.name) == whole(all_batches())
+
+
+async def test_a_server_without_the_bulk_command_gets_the_same_rows(
+    mariadb_server: MariaServer, mariadb_database: str
+) -> None:
+    """MySQL has no such command. A newer version replaces, an older one does not: by the text of VALUES as by bulk."""
+    async with (
+        maria_world(mariadb_server, mariadb_database) as world,
+        open_tables(f"{mariadb_database}?bulk=off", PM_TABLES) as by_text,
+    ):
+        sink, file = sink_on(by_text), await held_file(world)
+        assert await sink.write(file, file_batches(BATCHES, 1_000)) == whole(all_batches())
+        assert table_rows(world.query) == truth(all_batches(), file.version)
+        wanted = []
+        for version, value in ((9, 1.0), (8, 2.0), (9, 3.0), (10, 4.0)):
+            async with by_text.transaction() as tx:
+                tx.run_many("counters_upsert", [_row(number, version, value) for number in range(1_000)])
+            wanted.append(
+                world.query("SELECT DISTINCT counter_value, version, COUNT(*) FROM pm_counter_data WHERE ne_id = 77")
+            )
+        assert wanted == [[(1.0, 9, 1_000)], [(1.0, 9, 1_000)], [(3.0, 9, 1_000)], [(4.0, 10, 1_000)]]
+
+
+def _row(number: int, version: int, value: float) -> dict[str, object]:
+    numbers = {"ne_id": 77, "duration": 900, "counter_id": number, "cell_index": 1, "obj_hash": 1, "version": version}
+    texts = {"group_code": "G", "rat_type": "NR", "extra_field": "{}"}
+    return {**numbers, **texts, "counter_value": value, "record_time": datetime(2026, 1, 1, tzinfo=UTC)}
 
 
 async def test_a_file_without_rows_has_its_flag(file_world: FileWorld) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from headrace_pm.ftp.errors import PasswordMissing
 from headrace_pm.ftp.pool import Opener, ServerLane, ServerPool
 from headrace_pm.ftp.servers import FileServer, WireProtocol
 from headrace_pm.ftp.sessions.conversation import Conversation, Timeouts
@@ -60,6 +61,9 @@ class ServerPools:
 
         async def opened() -> FileSession:
             secret = server.password.reveal(settings.environment)
+            if secret.is_key:
+                words = f"{server.key}: {server.password} holds a private key"
+                raise PasswordMissing(words, "FTP takes a password; a key is for a host that is written as sftp://HOST")
             session = FtpSession(Conversation(server, secret, timeouts, context), threads)
             try:
                 await session.open()

@@ -1,5 +1,6 @@
 """Passwords by reference: tables say where a password is (`env:NAME`, `file:PATH`), never what it is.
 
+For SFTP it may be a private key instead, as `ssh-keygen` writes it.
 It is read when a connection is made, so that a changed one counts from then on, and it is kept nowhere: what holds it
 while it is sent shows stars.
 """
@@ -44,9 +45,10 @@ class PasswordReference:
                 raise PasswordMissing(
                     f"{self} cannot be read: {why}", "it holds the password and nothing else"
                 ) from None
-        if not found or "\n" in found or "\r" in found:
+        secret = Secret(found)
+        if not found or (not secret.is_key and ("\n" in found or "\r" in found)):
             raise PasswordMissing(f"{self} holds no password of one line", FORMS)
-        return Secret(found)
+        return secret
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.place}"
@@ -62,6 +64,11 @@ class Secret:
 
     def __repr__(self) -> str:
         return HIDDEN
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it is a private key, by which SFTP lets us in as well as by a password."""
+        return self.value.startswith("-----BEGIN ") and "PRIVATE KEY-----" in self.value.partition("\n")[0]
 
     def removed_from(self, text: str) -> str:
         """A text of the server, without the password: some repeat what they were told."""

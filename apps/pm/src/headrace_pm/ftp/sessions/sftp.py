@@ -20,6 +20,7 @@ from headrace_pm.ftp.errors import (
     FolderMissing,
     IdentityRefused,
     LoginRefused,
+    PasswordMissing,
     RenameUnanswered,
     ServerAway,
     TransferCut,
@@ -59,23 +60,34 @@ class SftpSession:
         self._home = b"/"
 
     async def open(self) -> None:
-        """Connect and log in with the password; no agent, no key and no configuration of the user's is asked."""
-        known = self._settings.sftp_known_hosts
+        """Connect and log in with the password or key; no agent, no other key and no configuration of the user's is
+        asked."""
+        known, keys = self._settings.sftp_known_hosts, self._keys()
         async with self._meaning("connect", self._settings.ftp_connect_s):
             self._connection = await asyncssh.connect(
                 self._server.host,
                 self._server.port,
                 username=self._server.user,
-                password=self._secret.value,
+                password=None if keys else self._secret.value,
                 known_hosts=str(known) if known else (),
-                client_keys=None,
+                client_keys=keys,
                 agent_path=None,
                 config=None,
-                preferred_auth="password,keyboard-interactive",
+                preferred_auth="publickey" if keys else "password,keyboard-interactive",
                 keepalive_interval=KEEPALIVE_S,
             )
             self._client = await self._connection.start_sftp_client(path_encoding=None)
             self._home = _raw(await self._client.realpath(b"."))
+
+    def _keys(self) -> list[asyncssh.SSHKey] | None:
+        if not self._secret.is_key:
+            return None
+        try:
+            return [asyncssh.import_private_key(self._secret.value)]
+        except asyncssh.KeyImportError:
+            # What it says may quote the key.
+            words = f"{self._server.key}: {self._server.password} holds a private key that cannot be read"
+            raise PasswordMissing(words, "it has no passphrase, and is whole as ssh-keygen wrote it") from None
 
     async def listing(self, folder: bytes) -> FolderListing:
         listing = FolderListing()
