@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
     from prometheus_client import CollectorRegistry
 
-    from headrace.http import Access, IdempotencyStore
+    from headrace.http import Access, IdempotencyStore, Limits
 
 STOP_S_MAX = 20.0
 
@@ -68,7 +68,8 @@ class Service:
     """One service; a subclass overrides what it has.
 
     `parts` are asked by `/readyz` and by `doctor`, `health` by `/healthz`. `registry` holds its metrics, `idempotency`
-    the answers to repeated POSTs; without them there are new ones in memory. `access` has further API keys.
+    the answers to repeated POSTs; without them there are new ones in memory. `access` has further API keys, `limits`
+    other limits of what comes in.
     """
 
     name: str = ""
@@ -77,6 +78,7 @@ class Service:
     registry: CollectorRegistry | None = None
     idempotency: IdempotencyStore | None = None
     access: Access | None = None
+    limits: Limits | None = None
 
     async def prepare(self) -> None:
         """Make what it needs and is missing. Called again if a server was not up yet."""
@@ -130,6 +132,7 @@ async def serving(
         port=settings.http_port or 0,
         api_keys={application: settings.api_key} if settings.api_key else {},
         access=service.access or http.Access(),
+        limits=service.limits or http.Limits(),
         checks={name: part.answers for name, part in service.parts.items()},
         health={name: part.answers for name, part in service.health.items()},
         beside=lambda: {name: part.answers for name, part in service.beside().items()},

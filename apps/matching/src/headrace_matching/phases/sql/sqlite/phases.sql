@@ -1,0 +1,10 @@
+-- name: phase_enter
+INSERT INTO matching_phase (job_id, generation, phase, event_id, entered_at)
+VALUES (:job, :generation, :phase, :event_id, :now)
+
+-- name: phases_of
+SELECT phase, generation, event_id, entered_at AS "entered_at [time]" FROM matching_phase WHERE job_id = :job
+ ORDER BY entered_at, event_id
+
+-- name: phase_of
+SELECT event_id FROM matching_phase WHERE job_id = :job AND generation = :generation AND phase = :phase
