@@ -1,0 +1,48 @@
+"""Small worlds and their features, made once per run of the tests."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cv2
+
+from headrace_matching.vision.embedding import ClassicEmbedder
+from headrace_matching.vision.features import AssetFeatures, Embedding
+from headrace_matching.vision.keypoints import SiftFinder
+from headrace_matching.vision.pictures import Picture, read
+from headrace_matching.world.artwork import Pixels
+from headrace_matching.world.plan import WorldPlan
+
+SEED = 36
+
+
+def jpeg(pixels: Pixels, quality: int = 85) -> bytes:
+    _, packed = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return packed.tobytes()
+
+
+def picture(pixels: Pixels) -> Picture:
+    return read(jpeg(pixels))
+
+
+def features(asset_id: str, owner_id: str, seen: Picture) -> AssetFeatures:
+    embedder = ClassicEmbedder()
+    embedding = Embedding(embedder.model, embedder.embed([seen])[0])
+    return AssetFeatures(asset_id, owner_id, embedding, SiftFinder().find(seen))
+
+
+@cache
+def small_world(difficulty: int, matches: bool = True) -> tuple[WorldPlan, list[AssetFeatures], list[AssetFeatures]]:
+    """A few products and videos: pictures, and a frame of each scene."""
+    catalogue = WorldPlan(SEED, 4, 2, difficulty, matches)
+    products = [
+        features(f"img-{number}-{count}", catalogue.product_id(number), picture(pixels))
+        for number in range(catalogue.products)
+        for count, pixels in enumerate(catalogue.pictures(number))
+    ]
+    frames = [
+        features(f"frame-{video}-{count}", catalogue.video_id(video), picture(scene.frame(0.8)))
+        for video in range(catalogue.videos)
+        for count, scene in enumerate(catalogue.scenes(video))
+    ]
+    return catalogue, products, frames
