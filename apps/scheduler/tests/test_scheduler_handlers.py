@@ -106,6 +106,16 @@ def test_an_empty_payload_is_an_empty_object(text: str | None) -> None:
     [
         ("http://shop/hooks/a", True),
         ("http://shop/hook", False),
+        ("http://shop/hooks", False),
+        ("http://shop/open", True),
+        ("http://shop/open/a?b=c", True),
+        ("http://shop/open?b=c", True),
+        ("http://shop/opening", False),
+        ("http://shop/open%2Fa", False),
+        ("http://SHOP/open/a", True),
+        ("https://shop/open/a", False),
+        ("http://shop/one?key=1", True),
+        ("http://shop/one?key=12", False),
         ("http://shop/hooks/../admin", False),
         ("http://shop/hooks/%2e%2e/admin", False),
         ("http://127.0.0.1:8000/", True),
@@ -118,16 +128,38 @@ def test_an_empty_payload_is_an_empty_object(text: str | None) -> None:
     ],
 )
 def test_a_url_is_allowed_by_the_host_and_path_that_it_leads_to(url: str, allowed: bool) -> None:
-    assert url_allowed(url, ("http://shop/hooks/", "http://127.0.0.1", "http://other:80")) is allowed
+    prefixes = (
+        "http://shop/hooks/",
+        "http://shop/open",
+        "http://shop/one?key=1",
+        "http://127.0.0.1",
+        "http://other:80",
+    )
+    assert url_allowed(url, prefixes) is allowed
     assert not url_allowed(url, ())
 
 
 @pytest.mark.parametrize(
     ("argv", "allowed"),
-    [(["/bin/echo", "x"], True), (["/bin/../sbin/x"], False), (["git", "pull"], True), (["git", "push"], False)],
+    [
+        (["/bin/echo", "x"], True),
+        (["/bin2/echo", "x"], False),
+        (["/bin/../sbin/x"], False),
+        (["git", "pull"], True),
+        (["git", "pull", "--rebase"], True),
+        (["git", "push"], False),
+        (["git", "pull-all"], False),
+        (["git pull"], False),
+        (["git"], False),
+        (["/usr/bin/make", "x"], True),
+        (["/usr/bin/make-evil"], False),
+        (["cat", "/data/a"], True),
+        (["cat", "/data/../etc/a"], False),
+        (["cat", "/database"], False),
+    ],
 )
-def test_a_command_is_allowed_by_its_line(argv: list[str], allowed: bool) -> None:
-    assert command_allowed(argv, ("/bin/", "git pull")) is allowed
+def test_a_command_is_allowed_by_whole_words(argv: list[str], allowed: bool) -> None:
+    assert command_allowed(argv, ("/bin/", "git pull", "/usr/bin/make", "cat /data")) is allowed
     assert not command_allowed(argv, ())
 
 
