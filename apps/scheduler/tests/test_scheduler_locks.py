@@ -131,6 +131,25 @@ def test_a_command_whose_lock_is_lost_is_killed_within_it(
             os.kill(child, signal.SIG_DFL)
 
 
+def test_a_command_dies_with_whoever_holds_its_lock(embedded_environment: dict[str, str], tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    script = f"import os, pathlib, signal; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); signal.pause()"
+    with subprocess.Popen(
+        line("shop", "--", sys.executable, "-c", script), env=embedded_environment, cwd=tmp_path
+    ) as running:
+        child = int(until(lambda: note.exists() and note.read_text(), "the command runs"))
+        running.kill()
+        until(lambda: started_at(child) is None, "the command is gone")
+
+
+def test_a_program_that_is_not_there_is_named(embedded_environment: dict[str, str], tmp_path: Path) -> None:
+    command = line("shop", "--", "no-such-program")
+    done = subprocess.run(
+        command, env=embedded_environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode != 0, "no-such-program cannot be started" in done.stderr) == (True, True)
+
+
 def children_of_this() -> set[int]:
     """Processes that this one has started, and not what servers of other tests have."""
     return {int(pid) for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()}

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+_IF_NOT_ORPHANED = ("/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
+"""Whoever asks for the signal after its parent has died never gets it."""
+
+
+def dying_with_us(argv: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """The same command, which the kernel kills when this process ends, however it ends. What the command has started
+    is not killed with it, nor is one that changes its user. `FileNotFoundError`: there is no such program."""
+    if shutil.which(argv[0], path=variables.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        return list(argv)
+    return [setpriv, "--pdeathsig=KILL", *_IF_NOT_ORPHANED, str(os.getpid()), *argv]
 
 
 async def start_session(

@@ -2,7 +2,7 @@
 
 The lock counts from before a renewal was asked for, on this machine's monotonic clock, and is renewed at a third of it.
 One that could not be renewed kills the command with all it has started while a tenth is left: when the lock can be
-another holder's, the command is gone.
+another holder's, the command is gone. Nobody is there to do so when this process is killed with -9: the kernel does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from headrace.errors import CallerError, HeadraceError
 from headrace.services import LockClient
-from headrace_scheduler.handlers.process_session import end_session, start_session
+from headrace_scheduler.handlers.process_session import dying_with_us, end_session, start_session
 from headrace_scheduler.jobs.values import RESOURCE
 
 RENEWED_AT, DROPPED_AT = 1 / 3, 0.9
@@ -58,7 +58,8 @@ async def run_guarded(client: LockClient, command: GuardedCommand, token: int) -
     if not await client.renew(command.resource, command.holder, token, command.ttl_s):
         return CommandEnd(0, lost=True)
     try:
-        process = await start_session(command.argv, command.variables(token))
+        variables = command.variables(token)
+        process = await start_session(dying_with_us(command.argv, variables), variables)
     except OSError as error:
         await client.release(command.resource, command.holder, token)
         raise CallerError(f"{command.argv[0]} cannot be started: {error.strerror}") from None
