@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from headrace.errors import MissingExtra
 from headrace.services import patiently
 from headrace.tables import CassandraOptions, apply_schema
+from headrace_scheduler.rig_keeper import kept
 from headrace_scheduler.tables.cassandra_tables import schema_part
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def rig_servers(say: Callable[[str], None], nodes: int | None = None) -> Iterato
         }
         say(f"making the keyspace {KEYSPACE} …")
         asyncio.run(make_keyspace(CassandraOptions.of(cassandra[0].url_of(KEYSPACE))))
+        stack.enter_context(kept([*cassandra, postgres, prometheus], say))
         yield RigServers(variables, prometheus)
 
 
