@@ -11,8 +11,10 @@ from scheduler_world import HOLD_S, STRAYS, World
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.jobs.values import JobStatus, Pending
 from headrace_scheduler.reconciler.reconciler import YOUNG, JobReconciler
+from headrace_scheduler.reconciler.stray_buckets import TOMBSTONES_KEPT, StrayBuckets
 from headrace_scheduler.tables.job_list import JobList, JobQuestion
 from headrace_scheduler.tables.pending_rows import LONG_AGO, MARKS_EVERY
+from headrace_scheduler.tables.used_buckets import PAGE
 from headrace_scheduler.tenants.tenant_queue import DEFAULT_TENANT, JobPriority, QueueName
 
 LATER_S = MARKS_EVERY.total_seconds() + 1
@@ -84,3 +86,26 @@ async def test_a_tenants_jobs_are_never_listed_as_strays(world: World) -> None:
     job_id = await world.insert_foreign(queue.own_buckets[0], world.clock())
     assert await listed(world, DEFAULT_TENANT) == set()
     assert await listed(world, tenant) == {job_id}
+
+
+async def test_idle_tenants_cost_no_look_for_strays_and_hide_none(embedded: World) -> None:
+    """A statement for each partition with tombstones; the buckets of a queue that was idle for long have none."""
+    polled = embedded.parts.installation.polled
+    busy, *idle = [await embedded.tables.queues.queue(QueueName(f"t-{number}")) for number in range(6)]
+    for queue in (busy, *idle):
+        for bucket in queue.own_buckets:
+            await embedded.insert_foreign(bucket, embedded.clock())
+    embedded.clock.move(seconds=TOMBSTONES_KEPT.total_seconds() + 60)
+    await embedded.tables.pending.add(Pending(busy.own_buckets[0], whole_ms(embedded.clock()), uuid4(), "{}"))
+    stray = max(bucket for queue in idle for bucket in queue.own_buckets) + 4
+    await embedded.tables.pending.add(Pending(stray, whole_ms(embedded.clock()), uuid4(), "{}"))
+    embedded.recorded.names.clear()
+    assert await StrayBuckets(embedded.tables, polled).buckets() == {stray}
+    assert embedded.recorded.names.count("pending_buckets") == len(busy.own_buckets) + 1
+
+
+async def test_a_gap_of_more_strays_than_a_page_is_read_to_its_end(embedded: World) -> None:
+    found = set(range(50_000, 50_000 + PAGE + 20))
+    for bucket in found:
+        await embedded.tables.pending.add(Pending(bucket, whole_ms(embedded.clock()), uuid4(), "{}"))
+    assert await StrayBuckets(embedded.tables, embedded.parts.installation.polled).buckets() == found
