@@ -54,7 +54,7 @@ class WorldCron:
 
 def cron_of(world: World, tables: AllTables | None = None) -> WorldCron:
     tables = tables or world.tables
-    rows = CronRows(tables.tables)
+    rows = CronRows(tables.tables, tables.unread)
     creator = FireCreator(tables, world.parts.locks, world.parts.installation.buckets)
     return WorldCron(world, rows, creator, CronOperations(tables, creator), CronFirer(rows, creator, tables.now))
 

@@ -58,10 +58,25 @@ async def test_a_cron_expression_makes_a_schedule(client: httpx.AsyncClient) -> 
     where = made.headers["location"]
     assert where == f"/schedules/{document['schedule_id']}"
     assert (await client.post("/jobs", json=body, headers=key)).json() == document
-    assert (await client.get("/schedules")).json() == {"schedules": [document]}
+    assert (await client.get("/schedules")).json() == {"schedules": [document], "next": None}
     shown = (await client.get(where)).json()
     assert {name: shown[name] for name in document} == document
     assert (shown["fires"], shown["payload"], len(shown["next"])) == ([], {}, 5)
+
+
+async def test_schedules_are_listed_by_pages(client: httpx.AsyncClient, world: World) -> None:
+    cron = cron_of(world)
+    now = world.clock()
+    made = [str(await cron.add("0 9 * * *", now + timedelta(milliseconds=number // 2))) for number in range(5)]
+    found, cursor, pages = list[str](), "", 0
+    while cursor is not None:
+        page = (await client.get("/schedules", params={"limit": 2, "cursor": cursor})).json()
+        found += [each["schedule_id"] for each in page["schedules"]]
+        cursor, pages = page["next"], pages + 1
+    assert (sorted(found), pages) == (sorted(made), 3)
+    assert [made.index(each) // 2 for each in found] == [0, 0, 1, 1, 2]
+    assert (await client.get("/schedules", params={"cursor": "x"})).status_code == 400
+    assert (await client.get("/schedules", params={"limit": 0})).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -84,7 +99,7 @@ async def test_a_wrong_schedule_is_refused_by_the_field(
     answer = await local.post("/jobs", json={**CRON, **change})
     assert answer.status_code == 422
     assert named in answer.text
-    assert (await local.get("/schedules")).json() == {"schedules": []}
+    assert (await local.get("/schedules")).json() == {"schedules": [], "next": None}
 
 
 async def test_a_moment_is_one_job_that_runs(world: World, client: httpx.AsyncClient) -> None:

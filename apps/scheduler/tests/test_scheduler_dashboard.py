@@ -27,6 +27,8 @@ ALERTS = {
     "SchedulerNoWorker": ("< 1", 120),
     "SchedulerSaturated": (">= 1", 600),
     "SchedulerJobsDie": ("> 10", 0),
+    "SchedulerJobDead": ("> 0", 60),
+    "SchedulerRowsUnread": ("> 0", 900),
     "SchedulerClockSkewed": ("> 0.25", 60),
 }
 DATA_S_MAX = 60.0

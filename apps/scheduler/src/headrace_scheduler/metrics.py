@@ -39,6 +39,16 @@ class SchedulerMetrics:
             "job_duration_seconds", "From the beginning of a run to its end.", registry=registry, buckets=_JOB_BUCKETS
         )
         self._dead = Counter("jobs_dlq", "Jobs that went to the dead-letter table.", registry=registry)
+        self._dead_now = Gauge(
+            "jobs_dead",
+            "Jobs in the dead-letter table, as the leading reconciler counted them last.",
+            registry=registry,
+        )
+        self._unread = Counter(
+            "rows_unread", "Rows of a newer version that were left out.", ("table",), registry=registry
+        )
+        for table in ("cron_schedules", "named_calendars", "tenant_queues", "jobs_by_id"):
+            self._unread.labels(table)
         self._locks = {
             name: Counter(f"lock_{name}", text, registry=registry)
             for name, text in {
@@ -84,6 +94,14 @@ class SchedulerMetrics:
         if settlement.state is ItemState.DEAD:
             self._dead.inc()
         self._duration.observe(settlement.took_s)
+
+    def dead_now(self, count: int) -> None:
+        """How many jobs are dead and wait for somebody; 0 where nobody counts them."""
+        self._dead_now.set(count)
+
+    def unread(self, table: str) -> None:
+        """A row was left out that a newer version wrote."""
+        self._unread.labels(table).inc()
 
     def repaired(self, status: str, is_dead: bool = False) -> None:
         """The reconciler found how a run had ended whose worker was lost before it was counted."""

@@ -74,9 +74,11 @@ async def open_parts(settings: SchedulerSettings) -> AsyncIterator[SchedulerPart
     metrics = SchedulerMetrics(CollectorRegistry())
     async with open_tables(settings, metrics.lease_used) as opened:
         metrics.watch_clock(opened.clock_ahead_s)
+        tables = AllTables.on(opened.tables, opened.now)
+        tables.unread.observe = metrics.unread
         yield SchedulerParts(
             settings,
-            AllTables.on(opened.tables, opened.now),
+            tables,
             opened.leases,
             await installation(opened.tables, settings.buckets),
             opened.request_keys,

@@ -18,6 +18,7 @@ from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.handlers.registry import HandlerRegistry, builtin_handlers
 from headrace_scheduler.handlers.running_job import JobHandler
 from headrace_scheduler.observe.traced_source import TracedHandlers, TracedSource
+from headrace_scheduler.observe.write_probe import WriteProbe
 from headrace_scheduler.parts import SchedulerParts
 from headrace_scheduler.reconciler.reconciler import JobReconciler
 from headrace_scheduler.tables.audit_events import AuditEvents
@@ -61,7 +62,8 @@ class SchedulerService(Service):
         self._polling = False
         self.health = {"tables": Asked(parts.answers)}
         poller = {"poller": Asked(self._polls)} if self.worker is not None else {}
-        self.parts = {**self.health, "clock": Asked(self._clock_counts), **poller}
+        writes = WriteProbe(parts.tables.tables, parts.settings.home)
+        self.parts = {**self.health, "writes": writes, "clock": Asked(self._clock_counts), **poller}
 
     async def run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
@@ -100,7 +102,7 @@ class SchedulerService(Service):
 
     def _firer(self) -> CronFirer:
         tables = self._parts.tables
-        return CronFirer(CronRows(tables.tables), self._creator, tables.now)
+        return CronFirer(CronRows(tables.tables, tables.unread), self._creator, tables.now)
 
     async def _work(self, worker: SourceWorker, stop: asyncio.Event) -> None:
         running = asyncio.ensure_future(worker.run())
@@ -120,8 +122,10 @@ class SchedulerService(Service):
         self._parts.tables.now()
 
     async def _polls(self) -> None:
-        if not self._polling:
+        if self.worker is None or not self._polling:
             raise TryAgain("the poller does not run")
+        if still_s := self.worker.still_s():
+            raise TryAgain(f"the poller has not got on for {still_s:.0f} s more than it may")
 
 
 def job_worker(parts: SchedulerParts, handlers: HandlerRegistry) -> SourceWorker:

@@ -27,7 +27,7 @@ class Calendars:
 
     def __init__(self, tables: AllTables, tenant: str) -> None:
         self._tables, self._tenant = tables, checked_tenant(tenant)
-        self._rows, self._schedules = CalendarRows(tables.tables), CronRows(tables.tables)
+        self._rows, self._schedules = CalendarRows(tables.tables, tables.unread), CronRows(tables.tables, tables.unread)
 
     async def all(self) -> list[NamedCalendar]:
         return await self._rows.of_tenant(self._tenant)

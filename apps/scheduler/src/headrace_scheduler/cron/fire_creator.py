@@ -37,7 +37,7 @@ class FireCreator:
         self, tables: AllTables, locks: JobLocks, buckets: int, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._tables, self._locks, self._buckets, self._monotonic = tables, locks, buckets, monotonic
-        self._rows = CronRows(tables.tables)
+        self._rows = CronRows(tables.tables, tables.unread)
         self._holder = f"cron:{uuid4()}"
 
     async def finish(self, schedule_id: UUID, moment: datetime) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from headrace.errors import Conflict, InvalidPayload, NotFound
-from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, CronRule, CronSchedule
+from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, CronRule, CronSchedule, ms_of
 from headrace_scheduler.cron.fire_creator import FireCreator
 from headrace_scheduler.jobs.schedule_words import whole_ms
 from headrace_scheduler.tables.all_tables import AllTables
@@ -16,6 +16,8 @@ from headrace_scheduler.tables.audit_events import AuditEvent, AuditEvents
 from headrace_scheduler.tables.cron_rows import CronRows
 from headrace_scheduler.tenants.tenant_limits import TenantRules
 
+Place = tuple[int, UUID]
+"""Where a schedule stands in the list of all: when it was made, in milliseconds, and its id."""
 SCHEDULES_MAX = 10_000
 """Every worker looks at all of them once a second."""
 FIRES_SHOWN = 20
@@ -38,7 +40,7 @@ class CronOperations:
     def __init__(self, tables: AllTables, creator: FireCreator, rules: TenantRules | None = None) -> None:
         self._tables, self._creator, self._rules = tables, creator, rules or TenantRules()
         self._tenant = ""
-        self._rows, self._audit = CronRows(tables.tables), AuditEvents(tables.tables)
+        self._rows, self._audit = CronRows(tables.tables, tables.unread), AuditEvents(tables.tables)
 
     def of_tenant(self, tenant: str) -> CronOperations:
         """The same for one tenant; "": for all."""
@@ -61,6 +63,11 @@ class CronOperations:
 
     async def all(self) -> list[CronSchedule]:
         return [schedule for schedule in await self._rows.all() if self._tenant in ("", schedule.queue.tenant)]
+
+    async def page(self, after: Place | None, limit: int) -> tuple[list[CronSchedule], Place | None]:
+        """Up to `limit`, the oldest first, and behind which the next page begins; None: there are no more."""
+        found = [schedule for schedule in await self.all() if after is None or place_of(schedule) > after]
+        return found[:limit], place_of(found[limit - 1]) if len(found) > limit else None
 
     async def _admit(self, tenant: str) -> None:
         """Room for one more schedule of a tenant."""
@@ -119,6 +126,10 @@ class CronOperations:
         if found is None or self._tenant not in ("", found.queue.tenant):
             raise _unknown(schedule_id)
         return found
+
+
+def place_of(schedule: CronSchedule) -> Place:
+    return ms_of(schedule.created_at), schedule.schedule_id
 
 
 def _unknown(schedule_id: UUID) -> NotFound:

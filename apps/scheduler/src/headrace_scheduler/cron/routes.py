@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 
-from headrace.http import actor_of, tenant_of
+from headrace.http import PAGE_DEFAULT, PAGE_MAX, actor_of, decode_cursor, encode_cursor, tenant_of
 from headrace_scheduler.cron.documents import detail_document, schedule_document
 from headrace_scheduler.cron.operations import CronOperations
+from headrace_scheduler.jobs.texts import Milliseconds
 
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX)]
 ACTOR = "api"
 
 
@@ -21,9 +23,12 @@ def cron_routes(cron: CronOperations) -> APIRouter:
         return cron.of_tenant(tenant_of(request))
 
     @router.get("/schedules")
-    async def list_schedules(request: Request) -> dict[str, Any]:
+    async def list_schedules(request: Request, limit: Limit = PAGE_DEFAULT, cursor: str = "") -> dict[str, Any]:
+        after = decode_cursor(cursor, Milliseconds, UUID) if cursor else None
+        page, more = await of(request).page(after and (after[0], after[1]), limit)
         now = cron.now()
-        return {"schedules": [schedule_document(each, now) for each in await of(request).all()]}
+        next_cursor = more and encode_cursor(more[0], str(more[1]))
+        return {"schedules": [schedule_document(each, now) for each in page], "next": next_cursor}
 
     @router.get("/schedules/{schedule_id}")
     async def show(schedule_id: UUID, request: Request) -> dict[str, Any]:

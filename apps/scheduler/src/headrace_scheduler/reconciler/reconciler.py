@@ -24,6 +24,7 @@ from headrace.errors import CallerError, HeadraceError
 from headrace.services import NamedLease, Term, leader, rest
 from headrace_scheduler.jobs.values import ENDED, JobKey, job_of
 from headrace_scheduler.parts import SchedulerParts
+from headrace_scheduler.reconciler.dead_count import DeadCount
 from headrace_scheduler.reconciler.repair import Repairer
 from headrace_scheduler.reconciler.retention import Retention
 from headrace_scheduler.reconciler.stray_buckets import StrayBuckets
@@ -51,7 +52,7 @@ class JobReconciler:
     def __init__(self, parts: SchedulerParts) -> None:
         self._parts, self._tables = parts, parts.tables
         self._repairer = Repairer(parts, f"reconciler:{uuid4()}")
-        self._retention = Retention(parts)
+        self._retention, self._dead_count = Retention(parts), DeadCount(parts)
         self._settled: dict[int, datetime] = {}
         self._first = 0
         self._rounds = QueueRounds(parts.tables, parts.installation.polled)
@@ -65,15 +66,18 @@ class JobReconciler:
         async def loop(term: Term) -> None:
             self._settled.clear()
             self._rounds.begin_anew()
-            while not stop.is_set():
-                await self._look()
-                await rest(stop, PASS_S)
+            try:
+                while not stop.is_set():
+                    await self._look()
+                    await rest(stop, PASS_S)
+            finally:
+                self._dead_count.stop()
 
         await leader(lease, loop, stop)
 
     async def _look(self) -> None:
         """What fails is tried again by the next pass, and keeps nothing else from being done in this one."""
-        for step in (self.look, self._retention.step):
+        for step in (self.look, self._retention.step, self._dead_count.step):
             try:
                 await step()
             except HeadraceError as error:

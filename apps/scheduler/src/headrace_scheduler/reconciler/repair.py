@@ -15,6 +15,9 @@ from headrace_scheduler.work.lost_runs import LOST, note_lost_runs
 
 FOR_RUN = "/run:"
 """The lock of a repair is held in the name of the run that was lost: taking it replaces that run's token."""
+HOLD_S = 10.0
+"""A repair takes milliseconds, and one that dies keeps its job from everybody for no longer than this. Shorter holds
+would ask for better clocks than those of workers have to be."""
 ERROR_LOST = "the worker was lost after the run had failed, and with it what had gone wrong"
 
 
@@ -23,7 +26,7 @@ class Repairer:
 
     def __init__(self, parts: SchedulerParts, holder: str) -> None:
         self._tables, self._locks, self._metrics, self._holder = parts.tables, parts.locks, parts.metrics, holder
-        self._hold_s, self._attempts_max = parts.settings.lock_ttl_s, parts.settings.max_attempts
+        self._hold_s, self._attempts_max = min(HOLD_S, parts.settings.lock_ttl_s), parts.settings.max_attempts
 
     async def repair(self, key: JobKey) -> str:
         """The state that the job was given; "" if there was nothing to do after all."""

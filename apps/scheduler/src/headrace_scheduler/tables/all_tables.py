@@ -14,6 +14,7 @@ from headrace_scheduler.tables.job_tables import JobTables
 from headrace_scheduler.tables.pending_rows import PendingRows
 from headrace_scheduler.tables.refused_jobs import RefusedJobs
 from headrace_scheduler.tables.run_history import RunHistory
+from headrace_scheduler.tables.unread_rows import UnreadRows
 from headrace_scheduler.tenants.queue_registry import QueueRegistry
 
 
@@ -33,6 +34,7 @@ class AllTables:
     queues: QueueRegistry
     cancels: CancelRequests
     refused: RefusedJobs
+    unread: UnreadRows
     now: Callable[[], datetime]
 
     async def add_waiting(self, job: Job) -> None:
@@ -44,16 +46,18 @@ class AllTables:
 
     @classmethod
     def on(cls, tables: JobTables, now: Callable[[], datetime] = utc_now) -> AllTables:
-        queues, refused = QueueRegistry(tables, now), RefusedJobs(now)
+        unread = UnreadRows()
+        queues, refused = QueueRegistry(tables, now, unread), RefusedJobs(now)
         pending = PendingRows(tables, now, queues=queues, refused=refused)
         return cls(
             tables,
             pending,
-            JobRows(tables, now),
+            JobRows(tables, now, unread),
             RunHistory(tables),
             DeadJobs(tables),
             queues,
             CancelRequests(tables),
             refused,
+            unread,
             now,
         )

@@ -9,6 +9,9 @@ from datetime import datetime
 
 from headrace.tables import Row
 from headrace_scheduler.tables.job_tables import JobTables, micros
+from headrace_scheduler.tables.unread_rows import UnreadRows
+
+TABLE = "named_calendars"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,8 @@ class NamedCalendar:
 class CalendarRows:
     """Statements about calendars, as calls."""
 
-    def __init__(self, tables: JobTables) -> None:
-        self._tables = tables
+    def __init__(self, tables: JobTables, unread: UnreadRows | None = None) -> None:
+        self._tables, self._unread = tables, unread or UnreadRows()
 
     async def put(self, calendar: NamedCalendar) -> None:
         """A new one, or other days for one that is there."""
@@ -35,12 +38,12 @@ class CalendarRows:
 
     async def of_tenant(self, tenant: str) -> list[NamedCalendar]:
         """By name."""
-        found = [_calendar(row) for row in await self._tables.rows("calendars_of", tenant=tenant)]
+        found = self._unread.readable(TABLE, await self._tables.rows("calendars_of", tenant=tenant), _calendar)
         return sorted(found, key=lambda calendar: calendar.name)
 
     async def all(self) -> Mapping[tuple[str, str], NamedCalendar]:
         """By tenant and name."""
-        found = [_calendar(row) for row in await self._tables.rows("calendars")]
+        found = self._unread.readable(TABLE, await self._tables.rows("calendars"), _calendar)
         return {(calendar.tenant, calendar.name): calendar for calendar in found}
 
     async def remove(self, tenant: str, name: str, at: datetime) -> None:

@@ -19,16 +19,19 @@ from headrace_scheduler.cron.cron_schedule import CronFire, CronJob, CronMarks, 
 from headrace_scheduler.jobs.values import JobKey, JobTerms
 from headrace_scheduler.tables.calendar_rows import CalendarRows, NamedCalendar
 from headrace_scheduler.tables.job_tables import JobTables, as_id, micros
+from headrace_scheduler.tables.unread_rows import UnreadRows
 from headrace_scheduler.tenants.tenant_queue import DEFAULT_TENANT, JobPriority, QueueName
 
+TABLE = "cron_schedules"
 END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class CronRows:
     """Statements about schedules, as calls."""
 
-    def __init__(self, tables: JobTables) -> None:
-        self._tables, self._calendars = tables, CalendarRows(tables)
+    def __init__(self, tables: JobTables, unread: UnreadRows | None = None) -> None:
+        self._tables, self._unread = tables, unread or UnreadRows()
+        self._calendars = CalendarRows(tables, self._unread)
 
     async def add(self, schedule: CronSchedule, job: CronJob) -> None:
         """A new schedule. Again: nothing changes."""
@@ -51,13 +54,17 @@ class CronRows:
         )
 
     async def all(self) -> list[CronSchedule]:
-        """The oldest first."""
-        found = await self._with_days([_schedule(row) for row in await self._tables.rows("cron_all")])
+        """The oldest first. One that this version cannot read is left to those that can."""
+        rows = await self._tables.rows("cron_all")
+        found = await self._with_days(self._unread.readable(TABLE, rows, _schedule))
         return sorted(found, key=lambda each: (each.created_at, each.schedule_id))
 
     async def find(self, schedule_id: UUID) -> CronSchedule | None:
         found = await self._tables.rows("cron_row", schedule_id=schedule_id)
-        return (await self._with_days([_schedule(found[0])]))[0] if found else None
+        if not found:
+            return None
+        schedule = self._unread.read(TABLE, str(schedule_id), found[0], _schedule)
+        return (await self._with_days([schedule]))[0]
 
     async def days_of(self, tenant: str, names: Sequence[str]) -> tuple[str, ...]:
         """The days of calendars, as they are now. `InvalidPayload` for one that is not there."""
@@ -78,8 +85,7 @@ class CronRows:
         found = await self._tables.rows("cron_job", schedule_id=schedule_id)
         if not found:
             return None
-        payload, tenant, priority, *terms = found[0]
-        return CronJob(payload, JobTerms(*terms), _queue(tenant, priority))
+        return self._unread.read(TABLE, str(schedule_id), found[0], _job)
 
     async def claim(self, seen: CronSchedule, handled_at: datetime, open_at: datetime | None) -> bool:
         """Decide on the moments up to `handled_at`: one fires, or none. False: another process has decided."""
@@ -142,6 +148,11 @@ def _schedule(row: Row) -> CronSchedule:
     handled_at, open_at, paused, revision = marks
     at = CronMarks(handled_at, open_at, bool(paused), revision)
     return CronSchedule(as_id(schedule_id), rule, at, created_at, _queue(tenant, priority))
+
+
+def _job(row: Row) -> CronJob:
+    payload, tenant, priority, *terms = row
+    return CronJob(payload, JobTerms(*terms), _queue(tenant, priority))
 
 
 def _with_days(schedule: CronSchedule, known: Mapping[tuple[str, str], NamedCalendar]) -> CronSchedule:

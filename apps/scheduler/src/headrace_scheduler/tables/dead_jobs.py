@@ -8,6 +8,9 @@ from headrace.tables import Row
 from headrace_scheduler.jobs.values import DeadJob
 from headrace_scheduler.tables.job_tables import JobTables, as_id
 
+COUNTED_PAGE = 1_000
+_FIRST_PLACE = -(2**63)
+
 
 class DeadJobs:
     """Statements about dead jobs, as calls."""
@@ -40,6 +43,17 @@ class DeadJobs:
         else:
             found = await self._tables.rows("dead_after", after=after, room=room)
         return [_dead(row) for row in found]
+
+    async def count(self, most: int) -> int:
+        """How many there are, or `most`."""
+        after, count = _FIRST_PLACE, 0
+        while count < most:
+            found = await self._tables.rows("dead_places", after=after, room=COUNTED_PAGE)
+            count += len(found)
+            if len(found) < COUNTED_PAGE:
+                break
+            after = found[-1][0]
+        return min(count, most)
 
     async def remove(self, job_id: UUID) -> None:
         await self._tables.rows("dead_delete", job_id=job_id)

@@ -16,8 +16,10 @@ from headrace.tables import Row
 from headrace_scheduler.jobs.texts import payload_type
 from headrace_scheduler.jobs.values import Job, JobKey, JobLosses, JobStatus, JobTerms, Pending
 from headrace_scheduler.tables.job_tables import JobTables, Write, as_id, micros
+from headrace_scheduler.tables.unread_rows import UnreadRows
 
 Now = Callable[[], datetime]
+LOOKUP = "jobs_by_id"
 MILLISECOND_US = 1_000
 """Cassandra keeps moments in milliseconds, and write times in microseconds."""
 
@@ -56,8 +58,8 @@ class JobSummary:
 class JobRows:
     """Statements about jobs, as calls."""
 
-    def __init__(self, tables: JobTables, now: Now) -> None:
-        self._tables, self._now = tables, now
+    def __init__(self, tables: JobTables, now: Now, unread: UnreadRows | None = None) -> None:
+        self._tables, self._now, self._unread = tables, now, unread or UnreadRows()
 
     async def add(self, job: Job, *beside: Write) -> None:
         """A new job, with what is written together with its row. Again, also later: nothing changes."""
@@ -77,7 +79,8 @@ class JobRows:
         bucket_id, scheduled_time, *terms, suspect, alone_token, crash_tokens, cancel_asked_at = found[0]
         key = JobKey(bucket_id, scheduled_time, job_id)
         job = guessed if key == guess else await self.read(key)
-        losses = JobLosses(bool(suspect), alone_token, _tokens(crash_tokens))
+        tokens = self._unread.read(LOOKUP, str(job_id), (crash_tokens,), _tokens)
+        losses = JobLosses(bool(suspect), alone_token, tokens)
         return job and replace(job, terms=JobTerms(*terms), losses=losses, cancel_asked_at=cancel_asked_at)
 
     async def bucket(self, job_id: UUID) -> int | None:
@@ -212,7 +215,8 @@ def _key(key: JobKey) -> dict[str, object]:
     return {"bucket_id": key.bucket_id, "scheduled_time": key.scheduled_time, "job_id": key.job_id}
 
 
-def _tokens(text: str | None) -> frozenset[int]:
+def _tokens(row: Row) -> frozenset[int]:
+    (text,) = row
     return frozenset(map(int, text.split(","))) if text else frozenset()
 
 

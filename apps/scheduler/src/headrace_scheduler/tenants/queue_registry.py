@@ -15,7 +15,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from headrace.errors import TooLarge
+from headrace.tables import Row
 from headrace_scheduler.tables.job_tables import JobTables
+from headrace_scheduler.tables.unread_rows import UnreadRows
 from headrace_scheduler.tenants.tenant_queue import (
     DEFAULT_QUEUE,
     NUMBERS,
@@ -25,6 +27,7 @@ from headrace_scheduler.tenants.tenant_queue import (
     number_of,
 )
 
+TABLE = "tenant_queues"
 QUEUES_MAX = 10_000
 """Every process knows all of them, and the reconciler reads all of them."""
 WINDOW_S = 10
@@ -38,8 +41,10 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 class QueueRegistry:
     """Statements about queues, as calls, and what this process knows of them."""
 
-    def __init__(self, tables: JobTables, now: Callable[[], datetime]) -> None:
-        self._tables, self._now = tables, now
+    def __init__(self, tables: JobTables, now: Callable[[], datetime], unread: UnreadRows | None = None) -> None:
+        self._tables, self._now, self._unread = tables, now, unread or UnreadRows()
+        # Queues of a newer version: theirs are nobody's strays.
+        self._foreign: set[int] = set()
         self._by_number: dict[int, TenantQueue] = {}
         self._by_name = {DEFAULT_QUEUE.name: DEFAULT_QUEUE}
         self._read_until = _LONG_AGO
@@ -80,13 +85,14 @@ class QueueRegistry:
 
     def is_stray(self, bucket_id: int, polled: int) -> bool:
         """Whether a bucket is neither one of the installation's nor of a queue that was read."""
-        return not 0 <= bucket_id < polled and self.known(bucket_id) is DEFAULT_QUEUE
+        unknown = self.known(bucket_id) is DEFAULT_QUEUE and number_of(bucket_id) not in self._foreign
+        return not 0 <= bucket_id < polled and unknown
 
     async def others(self, needed: frozenset[int] = frozenset()) -> list[TenantQueue]:
         """All but the default queue, with those of these numbers, if they were made by now."""
         now = self._now()
         # Not for as long as the clock was set back.
-        if not now < self._read_until <= now + KNOWN_FOR or not needed <= self._by_number.keys():
+        if not now < self._read_until <= now + KNOWN_FOR or not needed <= self._by_number.keys() | self._foreign:
             await self._read()
         return self.others_known()
 
@@ -134,17 +140,19 @@ class QueueRegistry:
             values = {"tenant": name.tenant, "priority": str(name.priority)}
             await self._tables.rows("queue_add", number=number, **values)
             ((tenant, priority),) = await self._tables.rows("queue_row", number=number)
-            self._know(number, tenant, priority)
+            self._unread.readable(TABLE, [(number, tenant, priority)], self._know)
             if name in self._by_name:
                 return
             number = (number + 1) % NUMBERS
 
     async def _read(self) -> None:
-        for number, tenant, priority in await self._tables.rows("queues"):
-            self._know(number, tenant, priority)
+        rows = await self._tables.rows("queues")
+        self._unread.readable(TABLE, rows, self._know)
+        self._foreign = {row[0] for row in rows} - self._by_number.keys()
         self._read_until = self._now() + KNOWN_FOR
 
-    def _know(self, number: int, tenant: str, priority: str) -> None:
+    def _know(self, row: Row) -> None:
+        number, tenant, priority = row
         queue = TenantQueue(QueueName(tenant, JobPriority(priority)), number)
         self._by_number[number], self._by_name[queue.name] = queue, queue
 

@@ -28,5 +28,9 @@ SELECT job_id, attempts, last_error, last_attempt_at AS "last_attempt_at [time]"
  ORDER BY job_id
  LIMIT :room;
 
+-- name: dead_places
+-- One page of dead jobs, by where they lie: payloads are not read.
+SELECT job_id FROM jobs_dlq WHERE job_id > CAST(:after AS text) ORDER BY job_id LIMIT :room;
+
 -- name: dead_delete
 DELETE FROM jobs_dlq WHERE job_id = :job_id;
