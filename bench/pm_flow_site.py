@@ -9,7 +9,7 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -51,7 +51,7 @@ class FlowCost:
 
     wall_s: float
     client_cpu_s: float
-    server_cpu_s: float
+    server_cpu_s: Mapping[str, float]
     peak_mb: float
     logins: int
     fetched_bytes: int
@@ -136,9 +136,10 @@ class FlowSite:
         for path in sorted(staged.iterdir()):
             path.rename(self.folder / path.name)
 
-    def servers_cpu_s(self) -> float:
+    def servers_cpu_s(self) -> dict[str, float]:
+        """By the name of the server."""
         servers: tuple[Server, ...] = (self.ftp, self.maria, self.kafka, self.redis)
-        return sum(_cpu_s(pid) for server in servers for pid in family(server.pid))
+        return {server.name: sum(_cpu_s(pid) for pid in family(server.pid)) for server in servers}
 
     def fetched(self) -> tuple[int, int]:
         """Logins, and bytes that the file server sent."""
@@ -172,11 +173,12 @@ class FlowSite:
         yield lambda: self._cost(before, servers_s, ended[0])
         ended.append(time.monotonic() - began)
 
-    def _cost(self, before: resource.struct_rusage, servers_s: float, wall_s: float) -> FlowCost:
+    def _cost(self, before: resource.struct_rusage, servers_s: Mapping[str, float], wall_s: float) -> FlowCost:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         client_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         logins, fetched_bytes = self.fetched()
-        return FlowCost(wall_s, client_s, self.servers_cpu_s() - servers_s, 0.0, logins, fetched_bytes)
+        took_s = {name: found - servers_s[name] for name, found in self.servers_cpu_s().items()}
+        return FlowCost(wall_s, client_s, took_s, 0.0, logins, fetched_bytes)
 
     def _made(self, count: int) -> list[Path]:
         return sorted((self.home / "made").iterdir())[:count]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -158,6 +159,8 @@ async def serve(opening: Opening, settings: HttpSettings, application: str, say:
         async with contextlib.AsyncExitStack() as stack:
             service = await patiently(lambda: stack.enter_async_context(opening(stop)), settings.wait_s, stop)
             ready = await stack.enter_async_context(serving(service, settings, stop, application))
+            # What is there by now stays: the collector need not look at it again and again.
+            gc.freeze()
             say(ready.line)
             beat = RealThreads().beat(REPORT_S, _reports(service, tell_ready(ready.url)))
             stack.callback(beat.stop)

@@ -7,7 +7,7 @@ answer or a killed process, and whoever keeps one of each key has every counter 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zlib import crc32
 
 from headrace.errors import InvalidPayload
@@ -40,10 +40,12 @@ class BatchRecords:
     key: bytes
     values: tuple[bytes, ...]
     headers: tuple[tuple[str, bytes], ...] = ()
+    size: int = field(init=False)
+    """Bytes of all values."""
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.values))
+    def __post_init__(self) -> None:
+        # Asked for several times on the way of a batch, which may have a thousand values.
+        object.__setattr__(self, "size", sum(map(len, self.values)))
 
 
 def json_records(file: FileRevision, batch: CounterBatch) -> BatchRecords:
