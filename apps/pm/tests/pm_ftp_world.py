@@ -12,6 +12,7 @@ from typing import Any, cast
 from headrace.testing.rig.ftp import FtpFolder
 from headrace.testing.rig.sftp import SftpServer
 from headrace_pm.ftp.connections import ServerPools
+from headrace_pm.ftp.errors import FolderMissing
 from headrace_pm.ftp.names import bytes_of_path
 from headrace_pm.ftp.pool import ServerLane, ServerPool
 from headrace_pm.ftp.servers import FileServer, ServerFolder
@@ -144,6 +145,38 @@ class MeddledPool(ServerPool):
     async def session(self, lane: ServerLane) -> AsyncIterator[FileSession]:
         async with super().session(lane) as lent:
             yield cast("FileSession", MeddledSession(lent, self._meddle))
+
+
+class BlindSession:
+    """The twin of a connection: a folder that is missing is an empty one."""
+
+    def __init__(self, session: FileSession) -> None:
+        self._session = session
+
+    def __getattr__(self, verb: str) -> Any:
+        real = getattr(self._session, verb)
+        if verb != "listing":
+            return real
+
+        async def listing(folder: bytes) -> Any:
+            try:
+                return await real(folder)
+            except FolderMissing:
+                return None
+
+        return listing
+
+
+class BlindPool(ServerPool):
+    """A pool whose connections are all blind."""
+
+    def __init__(self, pool: ServerPool) -> None:
+        super().__init__(pool.name, pool._open_session)
+
+    @asynccontextmanager
+    async def session(self, lane: ServerLane) -> AsyncIterator[FileSession]:
+        async with super().session(lane) as lent:
+            yield cast("FileSession", BlindSession(lent))
 
 
 @dataclass

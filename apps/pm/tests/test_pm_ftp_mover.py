@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pm_ftp_world import MeddledPool, World, world
+from pm_ftp_world import BlindPool, MeddledPool, World, world
 
 from headrace.errors import CallerError
 from headrace.testing.rig.ftp import FtpFolder, FtpServer
@@ -18,7 +18,7 @@ from headrace.testing.twins import turns_red
 from headrace_pm.ftp import archive
 from headrace_pm.ftp.errors import FolderMissing
 from headrace_pm.ftp.mover import Move, MoveOutcome, Mover, MoveResult
-from headrace_pm.ftp.pool import ServerLane
+from headrace_pm.ftp.pool import ServerLane, ServerPool
 from headrace_pm.ftp.sessions.file_session import FileSession
 from headrace_pm.ftp.stamps import Stamp
 
@@ -67,11 +67,9 @@ async def test_a_file_that_came_again_does_not_replace_the_first(site: FtpFolder
         assert archived(there) == {"a.dat": b"one", "a.dat.rev2": b"two", "a.dat.rev3": b"two"}
 
 
-@pytest.mark.parametrize("is_known", [False, True])
-async def test_a_folder_that_is_missing_makes_no_file_vanish(site: FtpFolder, is_known: bool) -> None:
-    """It is renamed for a while, or the server's disk is not there: everything in it would end as an error."""
-    async with world(site) as there:
-        mover = Mover(there.pool)
+async def folder_is_missing(there: World, pool: ServerPool, is_known: bool) -> None:
+    try:
+        mover = Mover(pool)
         if is_known:
             await mover.move(await put(there, b"zero", SECOND))
         wanted = await put(there, b"one", FIRST)
@@ -83,6 +81,22 @@ async def test_a_folder_that_is_missing_makes_no_file_vanish(site: FtpFolder, is
         assert (await mover.move(wanted)).outcome is MoveOutcome.MOVED
         with pytest.raises(FileNotFoundError):
             (there.disk / "a.dat").stat()
+    finally:
+        await pool.close()
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_folder_that_is_missing_makes_no_file_vanish(site: FtpFolder, is_known: bool) -> None:
+    """It is renamed for a while, or the server's disk is not there: everything in it would end as an error."""
+    async with world(site) as there:
+        await folder_is_missing(there, there.pool, is_known)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_mover_that_does_not_look_for_the_folder_is_noticed(ftp_site: FtpServer, is_known: bool) -> None:
+    async with world(ftp_site) as there:
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            await folder_is_missing(there, BlindPool(there.pool), is_known)
 
 
 async def test_a_file_that_changed_since_it_was_read_stays(site: FtpFolder) -> None:

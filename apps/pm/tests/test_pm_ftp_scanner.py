@@ -60,7 +60,7 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(site: FtpFolder, redis_url: str) -> AsyncIterator[Watch]:
+async def watching(site: FtpFolder, redis_url: str, kind: type[FolderScanner] = FolderScanner) -> AsyncIterator[Watch]:
     async with world(site) as there, open_redis(redis_url) as redis:
         await redis.flushdb()
         register = MemoryRegister()
@@ -70,7 +70,7 @@ async def watching(site: FtpFolder, redis_url: str) -> AsyncIterator[Watch]:
             return watch.now
 
         seen = SeenNames(redis, register, now)
-        scanner = FolderScanner(there.folder, there.pool, seen, register, now=now)
+        scanner = kind(there.folder, there.pool, seen, register, now=now)
         watch = Watch(there, register, seen, redis, scanner)
         yield watch
 
@@ -157,9 +157,25 @@ async def test_a_moved_file_is_forgotten_and_may_come_again(ftp_site: FtpServer,
         assert await watch.names() == {"a.dat"}
 
 
+class Trusting(FolderScanner):
+    """The twin: what Redis knows has a row."""
+
+    async def _without_rows(self, known: Sequence[str]) -> set[str]:
+        return set()
+
+
+async def test_a_scanner_that_believes_redis_is_noticed(ftp_site: FtpServer, redis_database: str) -> None:
+    with pytest.raises(AssertionError):
+        await rows_go(ftp_site, redis_database, Trusting)
+
+
 async def test_a_name_whose_row_is_gone_is_new_whatever_redis_says(ftp_site: FtpServer, redis_database: str) -> None:
+    await rows_go(ftp_site, redis_database, FolderScanner)
+
+
+async def rows_go(ftp_site: FtpServer, redis_database: str, kind: type[FolderScanner]) -> None:
     """Somebody deleted its row, or set the table back to a backup."""
-    async with watching(ftp_site, redis_database) as watch:
+    async with watching(ftp_site, redis_database, kind) as watch:
         for name in ("a.dat", "b.dat"):
             watch.there.put(name, b"one", FIRST)
         await watch.look()
@@ -170,7 +186,7 @@ async def test_a_name_whose_row_is_gone_is_new_whatever_redis_says(ftp_site: Ftp
         assert await watch.names() == {"a.dat"}
         assert await watch.take() == {"a.dat"}
         del watch.register.rows["b.dat"]
-        fresh = FolderScanner(watch.there.folder, watch.there.pool, watch.seen, watch.register, ReadyGate(0.0))
+        fresh = kind(watch.there.folder, watch.there.pool, watch.seen, watch.register, ReadyGate(0.0))
         await fresh.scan()
         assert {file.text for file in (await fresh.scan()).new} == {"b.dat"}, "a new process asks at once"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from pm_ftp_world import world
+from pm_ftp_world import BlindPool, World, world
 from pm_kafka_world import FILE, file_batches
 from pm_work_world import Hands, RowsByName, ToldEvents, opened
 from structlog.testing import capture_logs
@@ -19,7 +19,10 @@ from headrace import Dead
 from headrace.errors import CallerError, HeadraceError, OperatorError, Unreachable
 from headrace.services import Backoff, CircuitBreaker
 from headrace.testing.rig.ftp import FtpServer
+from headrace_pm.ftp.connections import ServerPools
 from headrace_pm.ftp.errors import SpoolUnusable
+from headrace_pm.ftp.pool import ServerPool
+from headrace_pm.ftp.servers import FileServer
 from headrace_pm.ftp.stamps import Stamp
 from headrace_pm.kafka.checkpoints import Checkpoint
 from headrace_pm.kafka.records import FileRevision
@@ -261,36 +264,67 @@ async def test_a_disk_of_ours_that_fails_spends_no_attempt(tmp_path: Path, kind:
         assert outages.away == (SPOOL,)
 
 
+class BlindPools:
+    """The twin: pools whose connections take a folder that is missing for an empty one."""
+
+    def __init__(self, pools: ServerPools) -> None:
+        self._pools, self._blind = pools, dict[FileServer, ServerPool]()
+
+    def pool_of(self, server: FileServer) -> ServerPool:
+        return self._blind.setdefault(server, BlindPool(self._pools.pool_of(server)))
+
+    def pools(self) -> list[ServerPool]:
+        return list(self._blind.values())
+
+    async def close(self) -> None:
+        for pool in self._blind.values():
+            await pool.close()
+
+
 async def test_a_file_whose_folder_is_missing_waits(ftp_site: FtpServer, tmp_path: Path) -> None:
     """Else all files of a folder that is renamed for a while would have vanished for good."""
     async with world(ftp_site) as there:
-        there.put("a.dat", b"noise")
-        address = (1, "5GA", "127.0.0.1", ftp_site.port, "rig", "env:PM_TEST_PASSWORD")
-        tables = RowsByName(servers_read=[address], paths_read=[(1, there.folder.path)])
-        server = await ServerDirectory(opened(tables)).server_of("5GA", f"127.0.0.1_{ftp_site.port}_rig")
-        assert server is not None
-        with Spool(tmp_path, 10**9) as spool:
-            lonely = Disappearances(FileTable(opened(tables)), ToldEvents())
-            fetcher = FileFetcher(ServerDirectory(opened(tables)), there.pools, spool, OutageClock(), lonely)
-            key = {"system_type": "5GA", "ftp_server_key": server.key, "ftp_path": there.folder.path}
-            file = HeldFile(
-                file_id=1,
-                epoch=1,
-                **key,
-                file_name="gone.dat",
-                file_size=5,
-                mysql_processed=False,
-                clickhouse_processed=False,
-                revision=1,
-                version=1,
-                spool=None,
-                archived_as=None,
-                was_read=False,
-                batch_size=None,
-                stamp=Stamp(5),
-            )
-            with pytest.raises(Dead, match="vanished"):
-                await fetcher.fetch(file)
-            there.disk.rename(there.disk.with_name("away"))
-            with pytest.raises(FileWaits, match="Others"):
-                await fetcher.fetch(file)
+        await folder_goes_away(there, there.pools, tmp_path)
+
+
+async def test_a_fetcher_that_does_not_look_for_the_folder_is_noticed(ftp_site: FtpServer, tmp_path: Path) -> None:
+    async with world(ftp_site) as there:
+        blind = BlindPools(there.pools)
+        with pytest.raises(Dead, match="vanished"):
+            await folder_goes_away(there, cast("ServerPools", blind), tmp_path)
+        assert not there.disk.exists(), "it was noticed in the second half"
+        await blind.close()
+
+
+async def folder_goes_away(there: World, pools: ServerPools, tmp_path: Path) -> None:
+    ftp_site = there.site
+    there.put("a.dat", b"noise")
+    address = (1, "5GA", "127.0.0.1", ftp_site.port, "rig", "env:PM_TEST_PASSWORD")
+    tables = RowsByName(servers_read=[address], paths_read=[(1, there.folder.path)])
+    server = await ServerDirectory(opened(tables)).server_of("5GA", f"127.0.0.1_{ftp_site.port}_rig")
+    assert server is not None
+    with Spool(tmp_path, 10**9) as spool:
+        lonely = Disappearances(FileTable(opened(tables)), ToldEvents())
+        fetcher = FileFetcher(ServerDirectory(opened(tables)), pools, spool, OutageClock(), lonely)
+        key = {"system_type": "5GA", "ftp_server_key": server.key, "ftp_path": there.folder.path}
+        file = HeldFile(
+            file_id=1,
+            epoch=1,
+            **key,
+            file_name="gone.dat",
+            file_size=5,
+            mysql_processed=False,
+            clickhouse_processed=False,
+            revision=1,
+            version=1,
+            spool=None,
+            archived_as=None,
+            was_read=False,
+            batch_size=None,
+            stamp=Stamp(5),
+        )
+        with pytest.raises(Dead, match="vanished"):
+            await fetcher.fetch(file)
+        there.disk.rename(there.disk.with_name("away"))
+        with pytest.raises(FileWaits, match="Others"):
+            await fetcher.fetch(file)
