@@ -126,7 +126,6 @@ async def test_events_of_a_process_are_added_up(file_world: FileWorld) -> None:
     metrics.watch_rows({"kafka": lambda: acknowledged})
     await metrics.read()
     acknowledged = 1_500
-    await metrics.read()
     metrics.written("kafka", 0.1)
     metrics.moved("moved")
     metrics.recovered("errors", 2)

@@ -36,6 +36,7 @@ TABLES = {
     "pm_file_claim",
     "pm_file_revision",
     "pm_file_sink",
+    "pm_purged",
 }
 
 

@@ -152,6 +152,7 @@ class PipelineMetrics:
 
     def written(self, sink: str, seconds: float) -> None:
         """A sink has all of a file, after a last try of so many seconds."""
+        self._read_rows()
         self.series.write_s.labels(sink).observe(seconds)
 
     def settled(self, held: HeldItem, settlement: ItemSettlement) -> None:
@@ -194,13 +195,16 @@ class PipelineMetrics:
         after = unknown()
         self.series.unknown.inc(max(0, after - before))
         self._unknown = unknown, after
+        self._read_rows()
+        for name, loop in self._loops.items():
+            self.series.loop_failures.labels(name)
+            self.series.loop_age.labels(name).set(max(0.0, time.time() - loop.last_ok_at) if loop.last_ok_at else 0.0)
+
+    def _read_rows(self) -> None:
         for sink, rows in self._rows.items():
             now = rows()
             self.series.rows.labels(sink).inc(max(0, now - self._rows_before[sink]))
             self._rows_before[sink] = now
-        for name, loop in self._loops.items():
-            self.series.loop_failures.labels(name)
-            self.series.loop_age.labels(name).set(max(0.0, time.time() - loop.last_ok_at) if loop.last_ok_at else 0.0)
 
     async def _read_latencies(self) -> None:
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
