@@ -89,14 +89,15 @@ def _show_status(console: Any, document: dict[str, Any]) -> None:
     ]
     print_list(console, columns)
     for sink, lag in document["sinks"].items():
-        console.print(f"{sink}: {lag['files']:,} files to come, the oldest for {_age(lag['oldest_s']) or '0 s'}")
+        oldest = f", the oldest for {_age(lag['oldest_s']) or '0 s'}" if lag["files"] else ""
+        console.print(f"{sink}: {lag['files']:,} files to come{oldest}")
     lately = document["last_10_minutes"]
     if lately["files"]:
         median, most = _age(lately["latency_p50_s"]), _age(lately["latency_p95_s"])
         console.print(f"last 10 minutes: {lately['files']:,} files, {median or '0 s'} (p50), {most or '0 s'} (p95)")
     console.print(f"stuck for two hours: {document['stuck']:,}; at work: {sum(document['workers'].values()):,} files")
     for each in document["servers"]:
-        last = f", the last registered {each['last_registered_at']}" if each["last_registered_at"] else ""
+        last = f", the last registered {_moment(each['last_registered_at'])}" if each["last_registered_at"] else ""
         there = "" if each["is_configured"] else "; it is not in ftp_server any more"
         console.print(f"{each['system_type']} {each['server']}: {each['files']:,} files{last}{there}", markup=False)
         for folder in each["folders"]:
@@ -107,11 +108,16 @@ def _show_status(console: Any, document: dict[str, Any]) -> None:
 
 def _looked(folder: dict[str, Any]) -> str:
     if folder["error"] is not None:
-        before = f"listed last at {folder['listed_at']}" if folder["listed_at"] else "never listed"
-        return f"FAILS since {folder['failing_since']}, {before}: {folder['error']}"
+        before = f"listed last at {_moment(folder['listed_at'])}" if folder["listed_at"] else "never listed"
+        return f"FAILS since {_moment(folder['failing_since'])}, {before}: {folder['error']}"
     if folder["listed_at"] is None:
         return "nobody has looked at it yet"
-    return f"listed at {folder['listed_at']}, {folder['files']:,} files"
+    return f"listed at {_moment(folder['listed_at'])}, {folder['files']:,} files"
+
+
+def _moment(text: str) -> str:
+    """To the second; a day and a time of UTC."""
+    return text[:19].replace("T", " ")
 
 
 def _age(seconds: float | None) -> str:

@@ -6,6 +6,7 @@ same. But nobody would see it: so each folder says when it was last listed, sinc
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from headrace_pm.ftp.servers import ServerFolder
 # What has not changed is written so often: `status` shows to within that when a folder was listed.
 WRITE_S = 10.0
 ERROR_CHARS_MAX = 500
+_FIGURES = re.compile(r"[0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class FolderLooks:
     def failed(self, folder: ServerFolder, error: HeadraceError) -> bool:
         """Whether it is another error than that of the look before."""
         before, self._looks[folder] = self._looks.get(folder), FolderLook(error=error)
-        return before is None or str(before.error) != str(error)
+        return before is None or _fault(before) != _fault(self._looks[folder])
 
     async def write(self) -> None:
         """What has changed since it was written, and what was written a while ago, in one transaction."""
@@ -83,11 +85,11 @@ class FolderLooks:
                 tx.run_many("folder_listed", listed)
             if failed:
                 tx.run_many("folder_failed", failed)
-        self._written.update((folder, (_words(look), self._now())) for folder, look in due.items())
+        self._written.update((folder, (_fault(look), self._now())) for folder, look in due.items())
 
     def _is_due(self, folder: ServerFolder, look: FolderLook) -> bool:
-        words, written_at = self._written.get(folder, (None, 0.0))
-        return words != _words(look) or self._now() - written_at >= WRITE_S
+        fault, written_at = self._written.get(folder, (None, 0.0))
+        return fault != _fault(look) or self._now() - written_at >= WRITE_S
 
 
 async def folder_looks(tables: OpenTables) -> dict[ServerFolder, LookedAt]:
@@ -98,6 +100,11 @@ async def folder_looks(tables: OpenTables) -> dict[ServerFolder, LookedAt]:
 
 def _key(folder: ServerFolder) -> dict[str, object]:
     return {"system_type": folder.system_type, "server_key": folder.server_key, "path": folder.path}
+
+
+def _fault(look: FolderLook) -> str:
+    """What is wrong, without its figures: of a server that is away each look says when it is asked again."""
+    return _FIGURES.sub("", _words(look))
 
 
 def _words(look: FolderLook) -> str:
