@@ -1,4 +1,4 @@
-"""What every manager must do, asked of its parts without a bus and without HTTP; a twin that lacks a guard is noticed."""
+"""What every manager must do, asked of its parts without bus and HTTP; twins that lack a guard are noticed."""
 
 from __future__ import annotations
 
