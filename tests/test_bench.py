@@ -67,3 +67,18 @@ def test_rows_in_bulk_are_measured_beside_the_usual_way(tmp_path: Path) -> None:
     assert [(line["shape"], line["who"]) for line in found] == [(s, way) for s in ("full", "fixed") for way in ways]
     assert all((line["n"], line["commits"]) == (2_000, 1 if line["who"] == "bulk_10k" else 2) for line in found)
     assert {"client_cpu_s", "server_cpu_s", "rows_per_cpu_s", "times_executemany"} <= set(found[0])
+
+
+def test_the_vision_of_matching_is_measured_beside_every_pair(tmp_path: Path) -> None:
+    sizes = "--step-assets 2 --products 3 --frames 3 --drawn 2 --pairs 3 --top-products 2 --top-frames 3 --vectors 5000"
+    worlds = "--worlds 1 --world-products 1 --world-videos 1"
+    parts = "--only steps matcher neighbours quality"
+    found = lines(tmp_path, "matching_vision.py", *sizes.split(), *worlds.split(), *parts.split())
+    assert [line["what"] for line in found] == ["step"] * 7 + ["matcher", "top_1", "neighbours"] + ["quality"] * 4
+    steps = {line["step"] for line in found if line["what"] == "step"}
+    assert steps == {"read", "embed", "keypoints", "keypoints_orb", "keyframes", "verify", "evidence"}
+    by_name = {line["what"]: line for line in found}
+    assert {"seconds", "every_pair_s", "times"} <= set(by_name["matcher"])
+    assert by_name["top_1"]["same"] == by_name["top_1"]["products"] == 2
+    assert float(str(by_name["neighbours"]["recall_at_10"])) >= 0.95
+    assert [("f1" in line, line["difficulty"]) for line in found[-4:]] == [(True, 1), (True, 2), (True, 3), (False, 2)]

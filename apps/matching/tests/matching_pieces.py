@@ -9,6 +9,7 @@ import cv2
 from headrace_matching.vision.embedding import ClassicEmbedder
 from headrace_matching.vision.features import AssetFeatures, Embedding
 from headrace_matching.vision.keypoints import SiftFinder
+from headrace_matching.vision.matching import Match, match
 from headrace_matching.vision.pictures import Picture, read
 from headrace_matching.world.artwork import Pixels
 from headrace_matching.world.plan import WorldPlan
@@ -34,7 +35,8 @@ def features(asset_id: str, owner_id: str, seen: Picture) -> AssetFeatures:
 @cache
 def small_world(difficulty: int, matches: bool = True) -> tuple[WorldPlan, list[AssetFeatures], list[AssetFeatures]]:
     """A few products and videos: pictures, and a frame of each scene."""
-    catalogue = WorldPlan(SEED, 4, 2, difficulty, matches)
+    # Where nothing is to be found, one video says as much as two.
+    catalogue = WorldPlan(SEED, 4, 2 if matches else 1, difficulty, matches)
     products = [
         features(f"img-{number}-{count}", catalogue.product_id(number), picture(pixels))
         for number in range(catalogue.products)
@@ -46,3 +48,10 @@ def small_world(difficulty: int, matches: bool = True) -> tuple[WorldPlan, list[
         for count, scene in enumerate(catalogue.scenes(video))
     ]
     return catalogue, products, frames
+
+
+@cache
+def found_in(difficulty: int, matches: bool = True) -> tuple[Match, ...]:
+    """What the matcher finds in a small world."""
+    _, products, frames = small_world(difficulty, matches)
+    return tuple(match(products, frames))

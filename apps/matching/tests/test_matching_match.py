@@ -8,7 +8,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from matching_pieces import features, picture, small_world
+from matching_pieces import features, found_in, picture, small_world
 
 from headrace.errors import CallerError
 from headrace_matching.vision.candidates import CandidateIndex, CandidateLimits
@@ -28,8 +28,7 @@ def pairs(found: list[Match]) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("difficulty", [1, 2, 3])
 def test_the_products_of_a_small_world_are_found(difficulty: int) -> None:
-    catalogue, products, frames = small_world(difficulty)
-    found = list(match(products, frames))
+    catalogue, found = small_world(difficulty)[0], list(found_in(difficulty))
     quality = truth_of(catalogue).judge(pairs(found))
     assert quality.precision == 1.0
     assert quality.recall >= {1: 1.0, 2: 1.0, 3: 0.75}[difficulty]
@@ -42,7 +41,7 @@ def test_the_products_of_a_small_world_are_found(difficulty: int) -> None:
 
 def test_nothing_is_found_where_nothing_is() -> None:
     _, products, frames = small_world(2, False)
-    assert list(match(products, frames)) == []
+    assert found_in(2, False) == ()
     assert list(match([], frames)) == []
     assert list(match(products, [])) == []
 
@@ -119,7 +118,7 @@ def test_a_small_thing_is_a_candidate_by_its_keypoints_alone() -> None:
 def test_a_twin_in_the_catalogue_stays_and_a_sister_goes() -> None:
     """What rests on the same points of a frame is kept only if it explains about as much of it."""
     _, products, frames = small_world(1)
-    best = max(match(products, frames), key=lambda each: each.score)
+    best = max(found_in(1), key=lambda each: each.score)
     picture_of = next(each for each in products if each.asset_id == best.best_pair.img_id)
     assert picture_of.keypoints is not None
     top = picture_of.keypoints.points[:, 1] < np.quantile(picture_of.keypoints.points[:, 1], 0.55)
@@ -229,8 +228,8 @@ def test_few_vectors_are_enough_to_ask() -> None:
 
 
 def test_evidence_shows_both_pictures_and_what_agrees() -> None:
-    catalogue, products, frames = small_world(1)
-    best = max(match(products, frames), key=lambda each: each.score)
+    catalogue = small_world(1)[0]
+    best = max(found_in(1), key=lambda each: each.score)
     video = int(best.video_id[-5:])
     scene = list(catalogue.scenes(video))[int(best.best_pair.frame_id.split("-")[2])]
     image = picture(next(catalogue.pictures(int(best.product_id[-5:]))))
