@@ -8,6 +8,7 @@ recall and F1 on worlds whose seeds nothing was fitted on. `--calibrate` fits th
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -146,6 +147,7 @@ def matcher(arguments: argparse.Namespace) -> Iterator[Line]:
         "every_pair_s": round(every),
         "times": round(every / seconds, 1),
         "matches": len(found),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     checked = frames[: arguments.top_frames]
     found = found if len(checked) == len(matched) else list(match(products, checked))

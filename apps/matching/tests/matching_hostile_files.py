@@ -52,6 +52,7 @@ def good() -> Iterator[tuple[str, bytes, tuple[int, int]]]:
         packed(Image.new("RGBA", (6_300, 6_300), (200, 30, 30, 128)), "PNG", compress_level=1),
         (6_300,) * 2,
     )
+    yield "large_palette.png", packed(Image.new("P", (6_300, 6_300)), "PNG", transparency=0), (6_300,) * 2
     yield "large.jpg", packed(Image.new("RGB", (7_900, 5_000), "blue"), "JPEG", progressive=True), (7_900, 5_000)
 
 

@@ -28,6 +28,7 @@ SCANS_MAX = 100
 """Encoders make about ten."""
 _REDUCE_MARGIN = 2
 """Reduced by whole steps to no less than so many times what is kept, then resampled properly."""
+_HAVE_MEANS = ("L", "LA", "RGB", "RGBA", "CMYK")
 _ORIENTATION = 0x0112
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -150,12 +151,15 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _reduced(image: Image.Image, room: int) -> Image.Image:
-    """Made smaller by a whole factor before anything is converted, so that copies of all pixels are few."""
+    """Made smaller by a whole factor before it is laid on white, so that copies of all pixels are few."""
     if image.mode.startswith("I"):
         # Sixteen bits of grey would be cut off at 255 and not scaled.
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     factor = max(image.size) // room
-    return image.reduce(factor) if factor > 1 and image.mode in ("L", "RGB", "RGBA", "CMYK", "LA") else image
+    if factor < 2:
+        return image
+    # Numbers of colours in a palette have no mean.
+    return (image if image.mode in _HAVE_MEANS else image.convert("RGBA")).reduce(factor)
 
 
 def _opaque(image: Image.Image) -> Image.Image:
