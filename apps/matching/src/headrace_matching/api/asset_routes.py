@@ -65,7 +65,7 @@ class DeadBody(_Body):
     reason: Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 
 
-class BestPair(_Body):
+class BestPairBody(_Body):
     img_id: Text
     frame_id: Text
     score_pair: float
@@ -73,7 +73,7 @@ class BestPair(_Body):
 
 class MatchBody(_Body):
     score: float
-    best_pair: BestPair
+    best_pair: BestPairBody
 
 
 def asset_routes(desk: ApiDesk) -> list[APIRouter]:
