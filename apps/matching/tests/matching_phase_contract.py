@@ -140,6 +140,14 @@ class PhaseContract:
             assert await parts.phase(each) == "completed"
             assert await parts.announced(each) == ALL
 
+    async def test_events_of_jobs_that_the_engine_forgot_are_counted_and_close_nothing(self, parts: PhaseParts) -> None:
+        gone, job = uuid7(), await parts.open()
+        await parts.engine.run("job_open", job=gone, seed=gone, wish=ORDER.wish, now=now())
+        both = [message for each in (gone, job) for message in completed(each, *CLOSED_BY[Phase.COLLECTION])]
+        assert list(await parts.handle(*both)) == [None] * 4
+        assert len((await parts.jobs.view(gone))["events"]) == 2
+        assert not await parts.engine.close_external(job, PRODUCTS_COLLECTED, uuid7()), "closed by the second try"
+
     async def test_a_second_event_of_a_name_closes_nothing(self, parts: PhaseParts) -> None:
         job = await parts.open()
         for _ in range(3):

@@ -6,13 +6,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+import uuid_utils
 from matching_phase_contract import GatedBlobs, PhaseContract, PhaseParts, phase_parts
+from prometheus_client import CollectorRegistry
 from waiting import eventually
 
 import headrace
@@ -22,9 +24,10 @@ from headrace.testing.twins import turns_red
 from headrace_matching.assets.asset_store import AssetStore
 from headrace_matching.assets.asset_values import NewAsset, pack_vector
 from headrace_matching.events.messages import new_event_id, phase_entered
-from headrace_matching.events.names import AssetKind, Phase
+from headrace_matching.events.names import PRODUCTS_COLLECTED, VIDEOS_COLLECTED, AssetKind, Phase
 from headrace_matching.parts import TABLES
-from headrace_matching.phases.intake import EventIntake
+from headrace_matching.phases.intake import EventIntake, IntakeOptions
+from headrace_matching.phases.metrics import EventMetrics
 from headrace_matching.phases.transitions import RANKS, Transitions
 
 
@@ -199,3 +202,19 @@ async def test_a_broken_twin_is_noticed(sqlite_engine: headrace.Engine, blobs: G
     twin = TWINS[bug]
     async with phase_parts(sqlite_engine, blobs, **{twin.part: twin.kind}) as parts:
         await turns_red(twin.noticed_by, parts=parts)
+
+
+async def test_other_uuids_are_taken_where_they_are_allowed(sqlite_engine: headrace.Engine, blobs: GatedBlobs) -> None:
+    registry = CollectorRegistry()
+    async with phase_parts(sqlite_engine, blobs) as parts:
+        job = await parts.open()
+        old = (PRODUCTS_COLLECTED, {"job_id": job, "event_id": str(uuid_utils.uuid4())})
+        assert isinstance((await parts.handle(old))[0], headrace.Dead)
+        options = IntakeOptions(any_ids=True)
+        parts.intake = EventIntake(sqlite_engine, options, EventMetrics(registry), lambda: datetime.now(UTC))
+        assert (await parts.handle(old))[0] is None
+        assert (await parts.jobs.view(job))["waiting_for"] == [VIDEOS_COLLECTED]
+        worse = (VIDEOS_COLLECTED, {"job_id": job, "event_id": "evt-7"})
+        assert isinstance((await parts.handle(worse))[0], headrace.Dead)
+    warned = registry.get_sample_value("headrace_matching_foreign_ids_total", {"name": PRODUCTS_COLLECTED})
+    assert warned == 1

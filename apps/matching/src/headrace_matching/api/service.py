@@ -41,11 +41,11 @@ class ApiService(Service):
     name = "api"
     limits = Limits(body_bytes_max=CONTENT_BYTES_MAX, body_s_max=60.0)
 
-    def __init__(self, parts: MatchingParts) -> None:
+    def __init__(self, parts: MatchingParts, transitions: type[Transitions] = Transitions) -> None:
         self.matching = parts
         settings, engine = parts.settings, parts.engine
         self.parts, self.registry, self.idempotency = parts.by_name, parts.registry, RequestKeys(engine)
-        self.transitions = Transitions(engine, now)
+        self.transitions = transitions(engine, now)
         self.flow = phase_flow(self.transitions, settings.phase_deadline_s)
         self.jobs = Jobs(engine, self.flow, now)
         self.intake = EventIntake(
@@ -54,7 +54,7 @@ class ApiService(Service):
             EventMetrics(parts.registry),
             now,
         )
-        self._consumer = Consumer(
+        self.consumer = Consumer(
             parts.bus,
             # Everything: so no old name is ever bound, and one that still comes is found.
             Subscription(QUEUE, ("#",)),
@@ -63,7 +63,7 @@ class ApiService(Service):
         )
 
     async def prepare(self) -> None:
-        await self._consumer.prepare()
+        await self.consumer.prepare()
 
     def routes(self) -> Sequence[APIRouter]:
         parts = self.matching
@@ -83,5 +83,5 @@ class ApiService(Service):
             engine.relay(self.matching.bus, topics=(PHASE_ENTERED,)),
             asyncio.TaskGroup() as group,
         ):
-            group.create_task(self._consumer.run(stop))
+            group.create_task(self.consumer.run(stop))
             group.create_task(Sweep(engine, self.transitions, self.matching.settings.lookback_s).run(stop))

@@ -24,8 +24,6 @@ from headrace_matching.events.names import COMPLETED, NAMES, READY
 from headrace_matching.events.schemas import EventSchemas, MalformedEvent
 from headrace_matching.legacy.names import refusal
 from headrace_matching.phases.metrics import EventMetrics
-from headrace_matching.phases.transitions import CANCELLED
-from headrace_matching.phases.transitions import COMPLETED as ENDED
 
 KNOWN_MAX = 100_000
 DUPLICATES_MAX = 100
@@ -72,11 +70,10 @@ class EventIntake:
     async def handle(self, deliveries: Sequence[Delivery]) -> Sequence[Answer]:
         """What becomes of each message; those without an answer are done when this returns."""
         batch = self._sorted(deliveries)
-        states = await self._states(batch)
-        strangers = {job for _, job, _, _ in batch.told if job not in states and job not in self._known}
+        strangers = await self._strangers({job for _, job, _, _ in batch.told})
         if strangers:
             await self._hold(deliveries, batch, strangers)
-        await self._write(batch, states)
+        await self._write(batch)
         self._metrics.handled([delivery.event.topic for delivery in deliveries])
         return batch.answers
 
@@ -111,18 +108,16 @@ class EventIntake:
             self._metrics.foreign_id(name)
         return document
 
-    async def _states(self, batch: _Sorted) -> dict[str, str]:
-        """The states of jobs that are asked for: of those that events may move, and of those not known yet."""
-        asked = {job for _, job, _, _ in batch.completed}
-        asked |= {job for _, job, _, _ in batch.ready if job not in self._known}
+    async def _strangers(self, jobs: set[str]) -> set[str]:
+        """Those that are not known. A job that was known once is not asked for again: that is a round trip less."""
+        asked = tuple(sorted(job for job in jobs if job not in self._known))
         if not asked:
-            return {}
-        rows = await self._engine.rows("jobs_known", jobs=tuple(sorted(asked)))
-        for job, _ in rows:
-            self._known[str(job)] = None
+            return set()
+        found = {str(job) for (job,) in await self._engine.rows("jobs_known", jobs=asked)}
+        self._known.update(dict.fromkeys(found))
         while len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
-        return {str(job): str(state) for job, state in rows}
+        return set(asked) - found
 
     async def _hold(self, deliveries: Sequence[Delivery], batch: _Sorted, strangers: set[str]) -> None:
         """Messages for unknown jobs wait, or have waited long enough."""
@@ -144,15 +139,14 @@ class EventIntake:
         batch.completed = [told for told in batch.completed if told[1] not in strangers]
         batch.ready = [told for told in batch.ready if told[1] not in strangers]
 
-    async def _write(self, batch: _Sorted, states: dict[str, str]) -> None:
-        """One unit. A job that has ended for good has no stage left to close, and may be forgotten by the engine."""
+    async def _write(self, batch: _Sorted) -> None:
+        """One unit. What comes for a job that has ended closes nothing; the engine may even have forgotten it."""
         if not (batch.completed or batch.ready):
             return
-        moving = {job for job, state in states.items() if state not in (ENDED, CANCELLED)}
+        moving = {job for _, job, _, _ in batch.completed}
         try:
             await self._write_once(batch, moving)
         except NotFound:
-            # A failed job that nobody resumed was forgotten by the engine.
             await self._write_once(batch, {job for job in moving if await self._is_kept(job)})
 
     async def _write_once(self, batch: _Sorted, moving: set[str]) -> None:

@@ -16,8 +16,8 @@ SELECT job_id, state, phase, wish, created_at, ended_at FROM matching_job
  ORDER BY created_at DESC, job_id DESC LIMIT :limit
 
 -- name: jobs_known
--- Which of these there are, and how they are.
-SELECT job_id, state FROM matching_job WHERE job_id = ANY (:jobs::text[])
+-- Which of these there are.
+SELECT job_id FROM matching_job WHERE job_id = ANY (:jobs::text[])
 
 -- name: job_advance
 -- Only the barrier that comes next for a job that runs moves its phase.

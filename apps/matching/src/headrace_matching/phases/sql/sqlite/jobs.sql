@@ -18,8 +18,8 @@ SELECT job_id, state, phase, wish AS "wish [json]", created_at AS "created_at [t
  ORDER BY created_at DESC, job_id DESC LIMIT :limit
 
 -- name: jobs_known
--- Which of these there are, and how they are.
-SELECT job_id, state FROM matching_job WHERE job_id IN (SELECT value FROM json_each(:jobs))
+-- Which of these there are.
+SELECT job_id FROM matching_job WHERE job_id IN (SELECT value FROM json_each(:jobs))
 
 -- name: job_advance
 -- Only the barrier that comes next for a job that runs moves its phase.
