@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import aio_pika
 from foreign_matching import ForeignEmbedding, ForeignMatcher, new_uuid7
 from matching_content import PNG
 from matching_world import MatchingWorld, opened_world
@@ -57,3 +58,21 @@ async def test_foreign_workers_bring_jobs_to_their_end(servers: MatchingSettings
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+async def test_a_dead_letter_is_found_by_anybody(servers: MatchingSettings) -> None:
+    """In the queue that everybody knows, as it came, with its reason in a header."""
+    async with opened_world(servers) as world, await aio_pika.connect_robust(servers.amqp_url) as connection:
+        channel = await connection.channel()
+        exchange = await channel.get_exchange("matching.events")
+        body = b'{"event_id":  "not a uuid" , "kept": "\xc3\xa9"}\n'
+        headers: dict[str, Any] = {"source": "theirs", "tries": 3}
+        await exchange.publish(aio_pika.Message(body, headers=headers), PRODUCTS_COLLECTED)
+        await exchange.publish(aio_pika.Message(b"rain"), "weather.changed")
+        await world.refused(1)
+        dead = await channel.get_queue("matching.dead")
+        message = await dead.get(no_ack=True)
+        assert message.body == body
+        assert "event_id" in str(message.headers["reason"]) or "job_id" in str(message.headers["reason"])
+        assert message.headers["source"] == "theirs"
+        assert await dead.get(no_ack=True, fail=False) is None
