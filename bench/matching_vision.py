@@ -36,7 +36,8 @@ from headrace_matching.world.world import make, truth_of
 
 SPEED_SEED, STEP_SEED = 7, 8
 JUDGED_SEEDS = (201, 202)
-CALIBRATION_SEEDS = (101, 102, 103)
+CALIBRATION_WORLDS = ((101, 1, True), (101, 2, True), (101, 3, True), (102, 2, False), (103, 3, False))
+"""Seed, difficulty, and whether there is anything to be found."""
 Line = dict[str, object]
 
 
@@ -242,8 +243,8 @@ def world_features(arguments: argparse.Namespace, plan: WorldPlan) -> tuple[list
 def calibrate(arguments: argparse.Namespace) -> Iterator[Line]:
     """The logistic curve over cells and share that fits the candidates of other seeds best."""
     rows = []
-    for seed, difficulty in ((each, level) for each in CALIBRATION_SEEDS[: arguments.worlds] for level in (1, 2, 3)):
-        plan = WorldPlan(seed, arguments.world_products, arguments.world_videos, difficulty)
+    for seed, difficulty, matches in CALIBRATION_WORLDS:
+        plan = WorldPlan(seed, arguments.world_products, arguments.world_videos, difficulty, matches)
         products, frames = world_features(arguments, plan)
         shown = [product for video in range(plan.videos) for product in plan.seen(video)]
         index = CandidateIndex(products)
