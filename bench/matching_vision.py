@@ -161,14 +161,19 @@ def top_one(found: list[Match], products: list[AssetFeatures], frames: list[Asse
     # Half of them are seen, as far as the matcher knows, and half are not: it could be wrong about both.
     seen = [each for each in products if each.owner_id in best][: count // 2]
     unseen = [each for each in products if each.owner_id not in best][: count - len(seen)]
-    same, with_match = 0, 0
+    same, with_match, differ = 0, 0, []
     for product in [*seen, *unseen]:
-        score, frame_id = max((verified(product, each), each.asset_id) for each in frames)
+        # Of equal ones the first, as the matcher has it.
+        score, frame_id = max(((verified(product, each), each.asset_id) for each in frames), key=lambda one: one[0])
         wanted = frame_id if score >= MatchOptions().score_min else None
-        chosen = best[product.owner_id].best_pair.frame_id if product.owner_id in best else None
+        chosen = best[product.owner_id].best_pair if product.owner_id in best else None
         with_match += wanted is not None
-        same += wanted == chosen
-    return {"what": "top_1", "products": count, "frames": len(frames), "with_match": with_match, "same": same}
+        if wanted == (chosen and chosen.frame_id):
+            same += 1
+        else:
+            differ.append([product.asset_id, wanted, score, chosen and chosen.frame_id, chosen and chosen.score_pair])
+    line: Line = {"what": "top_1", "products": count, "frames": len(frames), "with_match": with_match, "same": same}
+    return line | ({"differ": differ} if differ else {})
 
 
 def verified(product: AssetFeatures, frame: AssetFeatures) -> float:
@@ -241,7 +246,7 @@ def world_features(arguments: argparse.Namespace, plan: WorldPlan) -> tuple[list
 
 
 def calibrate(arguments: argparse.Namespace) -> Iterator[Line]:
-    """The logistic curve over cells and share that fits the candidates of other seeds best."""
+    """The logistic curve over inliers, cells and share that fits the candidates of other seeds best."""
     rows = []
     for seed, difficulty, matches in CALIBRATION_WORLDS:
         plan = WorldPlan(seed, arguments.world_products, arguments.world_videos, difficulty, matches)
@@ -253,15 +258,16 @@ def calibrate(arguments: argparse.Namespace) -> Iterator[Line]:
             for place in index.of(frame, CandidateLimits()):
                 one, other = products[place].keypoints, frame.keypoints
                 if one is not None and other is not None and (found := verify(one, other)).inliers:
-                    rows.append((1.0, np.log1p(found.cells), found.share, products[place].owner_id == wanted))
+                    right = products[place].owner_id == wanted
+                    rows.append((1.0, np.log1p(found.inliers), np.log1p(found.cells), found.share, right))
     known = np.array(rows, np.float64)
-    inputs, true, weights = known[:, :3], known[:, 3], np.zeros(3)
+    inputs, true, weights = known[:, :4], known[:, 4], np.zeros(4)
     for _ in range(60):
         said = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        slope = (inputs * (said * (1 - said))[:, None]).T @ inputs + 0.01 * np.eye(3)
+        slope = (inputs * (said * (1 - said))[:, None]).T @ inputs + 0.01 * np.eye(4)
         weights -= np.linalg.solve(slope, inputs.T @ (said - true) + 0.01 * weights)
-    constant, by_cells, by_share = weights.round(2).tolist()
-    yield {"what": "calibrate", "pairs": len(rows), "constant": constant, "by_cells": by_cells, "by_share": by_share}
+    named = zip(("constant", "by_inliers", "by_cells", "by_share"), weights.round(2).tolist(), strict=True)
+    yield {"what": "calibrate", "pairs": len(rows), **dict(named)}
 
 
 PARTS = {"steps": steps, "lanes": lanes, "matcher": matcher, "neighbours": neighbours, "quality": quality}
