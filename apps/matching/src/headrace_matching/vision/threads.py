@@ -5,8 +5,9 @@ lanes handle a picture each, and pools in each of them would only take the cores
 wait by turning round, so that they cost even when they do nothing).
 
 Threads or processes? Decoding, OpenCV and linear algebra let go of the interpreter while they work: of finding
-keypoints, which is nine tenths of what an asset costs, 96 % of the time is inside OpenCV *measured*. So lanes are
-threads, which share models and what is in memory. `bench/matching_vision.py --only lanes` measures both ways.
+keypoints, which is nine tenths of what an asset costs, 96 % of the time is inside OpenCV, and two threads describe as
+many assets per second of processor time as one (12.1 and 12.3, measured by `bench/matching_vision.py --only lanes`).
+Processes could win no more than these two per cent, and would hold every model and index twice: lanes are threads.
 """
 
 from __future__ import annotations
