@@ -86,7 +86,7 @@ def lanes(arguments: argparse.Namespace) -> Iterator[Line]:
             seconds, own = time.perf_counter() - begun, time.process_time() - used
         line: Line = {"what": "lanes", "way": way, "assets": len(work), "assets_per_s": round(len(work) / seconds, 1)}
         if way != "two_processes":
-            # Of processes the time is their own; of threads this says what they lose to each other on a busy machine too.
+            # What threads lose to each other, on a busy machine too; the time of processes is their own.
             line |= {"cores_used": round(own / seconds, 2), "per_s_and_core": round(len(work) / own, 1)}
         yield line
 
