@@ -1,8 +1,8 @@
 """The nearest vectors among many: exactly where they are few, approximately where they are not.
 
 faiss does the work. Vectors are put into lists around centres that are learnt from a sample of them, and a question
-looks into the few lists whose centres are nearest. Of the libraries with wheels it was measured against usearch: a
-graph answers single questions as well but takes twenty times as long to build, and the matcher builds an index per run.
+looks into the few lists whose centres are nearest. Of the libraries with wheels it was measured against usearch, in one
+setting of it: a graph took 7 to 18 times as long to build, and the matcher builds an index per run.
 (hnswlib has no wheels.) Bytes are kept as bytes, which is a quarter of the memory of floats.
 """
 

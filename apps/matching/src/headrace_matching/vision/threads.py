@@ -5,9 +5,10 @@ lanes handle a picture each, and pools in each of them would only take the cores
 wait by turning round, so that they cost even when they do nothing).
 
 Threads or processes? Decoding, OpenCV and linear algebra let go of the interpreter while they work: of finding
-keypoints, which is nine tenths of what an asset costs, 96 % of the time is inside OpenCV, and two threads describe as
-many assets per second of processor time as one (12.1 and 12.3, measured by `bench/matching_vision.py --only lanes`).
-Processes could win no more than these two per cent, and would hold every model and index twice: lanes are threads.
+keypoints, which is nine tenths of what an asset costs, 96 % of the time is inside OpenCV. Per second of processor time
+two threads described between 5 % fewer and 2 % more assets than one, in four runs of `bench/matching_vision.py --only
+lanes`. Processes were measured in wall time only, on a busy machine, and won as often as they lost. Lanes are threads
+because those share models and indexes, and lose little.
 """
 
 from __future__ import annotations
