@@ -38,7 +38,7 @@ CELLS = 8
 CONSTANT, BY_INLIERS, BY_CELLS, BY_SHARE = -20.27, 0.38, 6.81, 9.12
 """Fitted on worlds of the seed 101, all difficulties, and on two without matches (102, 103): without these, things of a
 known brand were taken for products too often. How many inliers there are adds next to nothing to in how many cells
-they lie, but it orders frames that are otherwise equal. Their candidates came from an earlier index and earlier words on
+they lie, but it orders frames that are otherwise equal. Their candidates came from an earlier index and other words on
 the products, so fitting again gives somewhat other numbers."""
 
 
