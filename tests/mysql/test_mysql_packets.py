@@ -130,6 +130,18 @@ async def test_remarks_and_semicolons_part_nothing(opened: OpenTables) -> None:
     assert await opened.rows("articles") == [("a;b",), ("c",), ("x; --'",)]
 
 
+async def test_an_answer_that_cannot_be_read_leaves_nothing_open(opened: OpenTables, mariadb_database: str) -> None:
+    """What is left of a transaction would be committed by the next one's BEGIN."""
+    await opened.run(ADD, article="bolt", amount=9)
+    tables = handle_on(mariadb_database, CountedTables, lanes=1).tables
+    unreadable = Step(TableStatement.of("bad", "SELECT '{' AS \"c [json]\""), ({},))
+    with pytest.raises((CallerError, ValueError)):
+        await tables.apply(Unit("bad", (FEW[1], unreadable, FEW[0])))
+    await tables.apply(Unit("good", (FEW[2],)))
+    assert await opened.rows("articles") == [("bolt",), ("rod",)]
+    tables.close()
+
+
 async def test_a_long_unit_is_sent_in_pieces(opened: OpenTables, mariadb_database: str) -> None:
     tables = handle_on(mariadb_database, CountedTables, lanes=1).tables
     long = TableStatement.of("long", "UPDATE shelf SET amount = LENGTH(:text)")

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pymysql
+
 from headrace.adapters.mysql.bulk_rows import has_one_type_each, messages
 from headrace.adapters.mysql.statements import RowGroup, Spelled, spelled
 from headrace.adapters.mysql.values import literal, python_rows
@@ -85,19 +87,29 @@ class StatementPacket:
         return done
 
     def send(self) -> list[StepDone]:
-        """Send what there is; what each step did, of which the first that did not what its author expected ends it."""
-        texts, steps, done = self._texts, self.steps, list[StepDone]()
+        """Send what there is; what each step did. `Conflict` for the first that did not what its author expected, and
+        not what those behind it met because of that."""
+        texts, steps, answers = self._texts, self.steps, list[Any]()
         self._texts, self.steps, self._size = [], [], 0
         if not texts:
-            return done
-        for step, answer in zip(steps, self._connection.together(texts), strict=True):
-            self.answered += 1
-            if step is not None:
-                count, rows = answered(answer)
-                done.append(StepDone(tuple(rows), count))
-        for each, ended in zip((step for step in steps if step is not None), done, strict=True):
-            insist_on(each, ended.count)
-        return done
+            return []
+        try:
+            # All before any is read: what stayed on the line would be taken for the answer to a ROLLBACK.
+            for answer in self._connection.together(texts):
+                answers.append(answer)
+                self.answered += 1
+        except pymysql.MySQLError:
+            _insist_on_all(steps, answers)
+            raise
+        _insist_on_all(steps, answers)
+        found = [answered(answer) for step, answer in zip(steps, answers, strict=True) if step is not None]
+        return [StepDone(tuple(rows), count) for count, rows in found]
+
+
+def _insist_on_all(steps: Sequence[Step | None], answers: Sequence[Any]) -> None:
+    for step, answer in zip(steps, answers, strict=False):
+        if step is not None:
+            insist_on(step, int(answer.affected_rows))
 
 
 def _in_bulk(connection: MysqlConnection, parts: Spelled, values: Sequence[Mapping[str, object]]) -> int:

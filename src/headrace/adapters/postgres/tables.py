@@ -123,34 +123,45 @@ def _sent(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> t
     careful = any(step.expect is not None for step in steps or ()) or any(each.key for each in unit.submissions)
     # Whether a stage could be closed is known when it was tried.
     careful = careful or bool(unit.closes)
+    sent = _Sent([], [], [])
     try:
         with connection.pipeline() as pipeline:
             connection.execute(statements()["unit_begin"].encode())
             if careful:
                 connection.execute(statements()["unit_guard"].encode())
-            sent = _queue(connection, unit, steps)
+            _queue(connection, unit, steps, sent)
             if careful:
                 pipeline.sync()
                 judged = _judge(connection, unit, steps or (), sent)
             connection.execute("COMMIT")
         return judged if careful else _judge(connection, unit, steps or (), sent)
-    except BaseException:
+    except BaseException as error:
         if not connection.closed:
             connection.rollback()
+        if careful and isinstance(error, psycopg.Error):
+            _insist_on_answered(steps or (), sent)
         raise
 
 
-def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None) -> _Sent:
+def _queue(connection: Connection, unit: Unit, steps: Sequence[Step] | None, sent: _Sent) -> None:
     if not unit.repeatable and steps is not None:
         _call(connection, "unit_insert", (UNITS, unit.unit_id))
-    ran = [[run(connection, step.statement, values, prepare=True) for values in step.values] for step in steps or ()]
-    opened = []
+    for step in steps or ():
+        sent.steps.append([run(connection, step.statement, values, prepare=True) for values in step.values])
     for submission in unit.submissions:
         body, cargo = submissions.body_of(submission)
-        opened.append(_call(connection, "submit", (body, cargo.payloads, cargo.ends)))
-    closes = [_call(connection, "unit_close", (each.event_id, each.job, each.stage)) for each in unit.closes]
-    events = _call(connection, "add_events", event_values(unit.events)) if unit.events else None
-    return _Sent(ran, opened, closes, events)
+        sent.submissions.append(_call(connection, "submit", (body, cargo.payloads, cargo.ends)))
+    sent.closes += [_call(connection, "unit_close", (each.event_id, each.job, each.stage)) for each in unit.closes]
+    sent.events = _call(connection, "add_events", event_values(unit.events)) if unit.events else None
+
+
+def _insist_on_answered(steps: Sequence[Step], sent: _Sent) -> None:
+    """A statement was refused. If one before it did not what its author expected, that is told, and not what followed
+    from it."""
+    for step, cursors in zip(steps, sent.steps, strict=False):
+        if any(cursor.rowcount < 0 for cursor in cursors):
+            return
+        insist_on(step, sum(cursor.rowcount for cursor in cursors))
 
 
 def _judge(connection: Connection, unit: Unit, steps: Sequence[Step], sent: _Sent) -> tuple[UnitDone, bool]:

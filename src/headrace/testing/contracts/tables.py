@@ -125,6 +125,16 @@ class UnitContract(Selected):
         assert await remains(engine) == ([], 1, [])
         assert await engine.close_external(job, "approval", "mail-1")
 
+    async def test_what_was_expected_is_told_and_not_what_followed_from_it(self, engine: OpenTables) -> None:
+        await engine.run("add", article="bolt", amount=1)
+        with pytest.raises(Conflict):
+            async with engine.transaction() as tx:
+                tx.run("take", article="bolt")
+                tx.run("set", article="bolt", amount=5, version=7, expect=1)
+                tx.run("add", article="bolt", amount=2)
+                tx.run("take", article="bolt", expect=9)
+        assert await engine.one("amount", article="bolt") == (1, 0)
+
     async def test_a_block_that_raises_leaves_nothing(self, engine: OpenTables) -> None:
         with pytest.raises(ZeroDivisionError):
             async with engine.transaction() as tx:
