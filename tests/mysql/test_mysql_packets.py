@@ -130,6 +130,22 @@ async def test_remarks_and_semicolons_part_nothing(opened: OpenTables) -> None:
     assert await opened.rows("articles") == [("a;b",), ("c",), ("x; --'",)]
 
 
+async def test_what_the_server_would_run_is_no_remark(opened: OpenTables) -> None:
+    """A minus after a minus takes away, and what stands in a remark for one server is a statement to it."""
+    texts = (
+        "UPDATE shelf SET amount = 5--1; DELETE FROM shelf",
+        "UPDATE shelf SET amount = 5 /*! ; DELETE FROM shelf */",
+        "UPDATE shelf SET amount = 5 /*M! ; DELETE FROM headrace_unit */",
+    )
+    for text in texts:
+        with pytest.raises(CallerError, match=r"more than one statement|belongs to headrace"):
+            await opened.tables.apply(Unit("two", (Step(TableStatement.of("two", text), ({},)),)))
+    await opened.run(ADD, article="bolt", amount=9)
+    minus = TableStatement.of("minus", "UPDATE shelf SET amount = 5--1 /*M! * 2 */ --\n WHERE TRUE")
+    await opened.tables.apply(Unit("one", (Step(minus, ({},)),), repeatable=True))
+    assert await opened.one("amount", article="bolt") == (7, 0)
+
+
 async def test_an_answer_that_cannot_be_read_leaves_nothing_open(opened: OpenTables, mariadb_database: str) -> None:
     """What is left of a transaction would be committed by the next one's BEGIN."""
     await opened.run(ADD, article="bolt", amount=9)

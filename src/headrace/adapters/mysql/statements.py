@@ -18,7 +18,10 @@ _NAME = re.compile(r"^-- ([a-z_]+)\n", re.MULTILINE)
 _PLACE = re.compile(r"%%|%s|%\((\w+)\)s")
 # Where a value stands, in a text whose own characters never are this one.
 _MARK = "\0"
-_UNSPOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+# Two minuses are a remark before a space only, and what follows /*! or /*M! is none: servers run it.
+_UNSPOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--(?=[\x00-\x20\x7f]|\Z)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/", re.DOTALL
+)
 _GROUP = re.compile(r"\bVALUES?\s*\(", re.IGNORECASE)
 _ALLOWED = frozenset({"insert", "update", "delete", "replace", "select", "with"})
 _BULK = frozenset({"insert", "update", "delete", "replace"})
