@@ -158,6 +158,19 @@ async def test_an_answer_that_cannot_be_read_leaves_nothing_open(opened: OpenTab
     tables.close()
 
 
+async def test_the_longest_statement_leaves_the_commit_for_another_packet(
+    opened: OpenTables, mariadb_database: str
+) -> None:
+    tables = handle_on(mariadb_database, CountedTables, lanes=1).tables
+    ((longest,),) = await tables.read(TableStatement.of("limit", "SELECT @@max_allowed_packet"), {})
+    long = TableStatement.of("long", "UPDATE shelf SET amount = LENGTH(:text)")
+    text = "x" * (longest - 2 - len("UPDATE shelf SET amount = LENGTH('')"))
+    await opened.run(ADD, article="bolt", amount=9)
+    assert await packets_of(tables, Unit("long", (Step(long, ({"text": text},)),), repeatable=True)) == 3
+    assert await opened.one("amount", article="bolt") == (len(text), 0)
+    tables.close()
+
+
 async def test_a_long_unit_is_sent_in_pieces(opened: OpenTables, mariadb_database: str) -> None:
     tables = handle_on(mariadb_database, CountedTables, lanes=1).tables
     long = TableStatement.of("long", "UPDATE shelf SET amount = LENGTH(:text)")

@@ -112,7 +112,9 @@ def _prepare(connection: MysqlConnection, options: MysqlOptions) -> None:
         cursor.execute(own_statements()["session"], (SQL_MODE, max(1, round(options.lock_wait_s))))
         cursor.execute(own_statements()["session_isolation"])
         cursor.execute(own_statements()["session_found"])
-        (connection.max_allowed_packet, found) = cursor.fetchall()[0]
+        ((limit, found),) = cursor.fetchall()
+    # Whatever the name says, a packet must be shorter.
+    connection.max_allowed_packet = limit - 1
     if not set(SQL_MODE.split(",")) <= set(found.split(",")):
         raise pymysql.OperationalError(1231, f"the session has not the mode it was given but {found}")
 

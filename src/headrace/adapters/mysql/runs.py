@@ -77,12 +77,14 @@ class StatementPacket:
         self._size += len(text) + 3
         self.steps.append(step)
 
+    def has_room_for(self, text: bytes) -> bool:
+        return self._size + len(text) <= min(self._connection.max_allowed_packet - 1, MESSAGE_BYTES_MAX)
+
     def add_step(self, step: Step) -> list[StepDone]:
         """With the step at its end; what was before it is sent now if it would be too long."""
         text = _written(step.statement, step.values[0])
         _check_size(self._connection, len(text))
-        limit = min(self._connection.max_allowed_packet - 1, MESSAGE_BYTES_MAX)
-        done = self.send() if self._size + len(text) > limit else []
+        done = [] if self.has_room_for(text) else self.send()
         self.add(text, step)
         return done
 

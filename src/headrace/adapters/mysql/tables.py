@@ -33,6 +33,7 @@ from headrace.ports.tables import TableFeatures
 MARKS_KEPT_S = 86_400
 # Marks that are let go at a time, each thousandth unit: a transaction of milliseconds.
 MARKS_PIECE, UNITS_BETWEEN = 2_000, 1_000
+COMMIT = b"COMMIT"
 
 
 class MysqlTables:
@@ -124,9 +125,9 @@ def apply(connection: MysqlConnection, unit: Unit) -> UnitDone:
         packet.add(own_statements()["unit_insert"].encode() % literal(unit.unit_id).encode())
     try:
         done = _run(connection, packet, unit.steps)
-        if not is_sure:
+        if not is_sure or not packet.has_room_for(COMMIT):
             done += packet.send()
-        packet.add(b"COMMIT")
+        packet.add(COMMIT)
         connection.committing = True
         done += packet.send()
     except BaseException as error:
