@@ -128,6 +128,16 @@ async def test_what_is_due_is_found_among_many_that_are_not(file_world: FileWorl
     assert set(found) == {str(ids[-2]), str(ids[-1])}, "rows without a claim are found, too"
 
 
+async def test_one_at_a_time_finds_what_is_behind_the_first_slice(file_world: FileWorld) -> None:
+    """As a process asks that has too much in its memory."""
+    fill(file_world, EXAMINED_MAX + 7)
+    ((last,),) = file_world.query("SELECT MAX(id) FROM file_processing_state")
+    file_world.query(f"DELETE FROM pm_file_claim WHERE file_id = {last}")
+    claims = file_world.claims()
+    found = [each.key for _ in range(3) for each in (await claims.poll(1)).candidates]
+    assert set(found) == {str(last)}
+
+
 async def test_many_that_are_due_are_given_in_order_and_some_of_each_system(file_world: FileWorld) -> None:
     world = file_world
     fill(world, 50)

@@ -99,8 +99,8 @@ class FileClaims:
         where = {"state": state, "system_type": system_type, "after": after, "examined": EXAMINED_MAX}
         rows = await self._tables.rows("files_waiting", **some, **where)
         due = [(number, is_ours) for number, is_ours, is_due, _ in rows if is_due]
-        if len(rows) == some["count_max"]:
-            # There are more than were asked for: what is taken of them is gone at the next poll.
+        if len(due) == some["count_max"]:
+            # There may be more than were asked for: what is taken of them is gone at the next poll.
             self._places[state, system_type] = after
         elif rows and rows[-1][3] == EXAMINED_MAX:
             self._places[state, system_type] = rows[-1][0]
