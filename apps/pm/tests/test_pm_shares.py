@@ -53,9 +53,10 @@ class Fault(FileTable):
     """A table that breaks as nobody has foreseen."""
 
     is_broken = True
+    path = PATH
 
     async def unknown(self, folder: ServerFolder, names: object) -> set[str]:
-        if self.is_broken:
+        if self.is_broken and folder.path == self.path:
             raise ZeroDivisionError("a fault of ours")
         return set()
 
@@ -127,6 +128,22 @@ async def test_a_look_that_breaks_is_told_of_until_one_has_passed(ftp_site: FtpS
         rests.end()
         await eventually(lambda: len(rests.resting) == 2, "the second look has ended")
         await scan.round()
+        await scan.close()
+
+
+async def test_a_folder_whose_look_breaks_keeps_no_other_waiting(ftp_site: FtpServer, tmp_path: Path) -> None:
+    events, rests = ToldEvents(), Rests()
+    async with world(ftp_site) as there, sqlite_world(tmp_path / "pm.db") as table:
+        there.put("a.dat", b"x")
+        there.make("other")
+        rows, port = rows_of(ftp_site.port), ftp_site.port
+        rows.by_name["paths_read"] = [(port, PATH), (port, f"{PATH}other/")]
+        scan = scan_of(there, rows, Fault(table.tables), events, rests)
+        await scan.round()
+        await eventually(lambda: rests.resting, "the first look has ended")
+        assert events.told[f"127.0.0.1_{port}_rig"] == 1, "the second folder was looked at"
+        with pytest.raises(LookFailed, match="ZeroDivisionError: a fault of ours"):
+            await scan.round()
         await scan.close()
 
 

@@ -90,6 +90,8 @@ class NetworkScan:
             await self._rest(self._settings.scan_interval_s)
 
     async def _look_at(self, served: ServedFolders) -> None:
+        """All folders, whatever became of one of them; what cannot be told of a folder is raised at the end."""
+        faults: list[Exception] = []
         for folder in served.folders:
             try:
                 async with asyncio.timeout(LOOK_S_MAX):
@@ -98,6 +100,11 @@ class NetworkScan:
                 self._events.scan_failed(folder)
                 if self.folders.failed(folder, error):
                     log.warning("scan.failed", server=folder.server_key, path=folder.path, error=str(error))
+            except Exception as error:
+                error.add_note(f"folder {folder.path}")
+                faults.append(error)
+        if faults:
+            raise faults[0]
 
     async def _look(self, server: FileServer, folder: ServerFolder) -> None:
         scanner = self._scanners.get((server, folder))
