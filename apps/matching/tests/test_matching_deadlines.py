@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from matching_world import MatchingWorld, opened_world
 from waiting import eventually
 
 from headrace_matching.events.names import CLOSED_BY, COMPLETED, PRODUCTS_COLLECTED, VIDEOS_COLLECTED, Phase
+from headrace_matching.phases.transitions import Transitions
 from headrace_matching.settings import MatchingSettings
 
 ALL = [phase.value for phase in Phase]
@@ -80,6 +82,23 @@ async def test_a_resumed_job_may_fail_again_and_be_resumed_again(hurried: Matchi
     view = await hurried.reaches(job, Phase.COMPLETED, "completed")
     assert view["generation"] == 3
     assert [each["phase"] for each in view["phases"]] == ALL
+
+
+async def test_those_who_resume_at_once_resume_once(hurried_everywhere: MatchingWorld) -> None:
+    """Requests meet at one job, and so do the looks of every manager."""
+    world = hurried_everywhere
+    job, owed = await world.open(), await world.open()
+    await failed(world, job, Phase.COLLECTION)
+    await failed(world, owed, Phase.COLLECTION)
+    answers = await asyncio.gather(*(world.client.post(f"/jobs/{job}/resume") for _ in range(6)))
+    assert [answer.status_code for answer in answers] == [200] * 6
+    engine = world.parts.engine
+    await engine.wait(owed, timeout_s=30.0)
+    await engine.run("job_resume", job=owed, generation=2, passage=2)
+    managers = [Transitions(engine, lambda: datetime.now(UTC)) for _ in range(6)]
+    await asyncio.gather(*(each.pay_owed() for each in managers))
+    assert [(await world.view(each))["generation"] for each in (job, owed)] == [2, 2]
+    assert (await engine.job(owed)).generation == 2
 
 
 async def test_what_a_lost_process_owed_is_paid_by_another(hurried: MatchingWorld) -> None:

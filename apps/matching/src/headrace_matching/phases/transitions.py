@@ -118,7 +118,7 @@ class Transitions:
         for job in {letter.job for letter in letters}:
             state, *_ = await self._standing(job)
             if state == RUNNING and (await self._engine.job(job)).state is JobState.FAILED:
-                await self._engine.redrive(DeadFilter(job=job))
+                await self._redrive(job)
         return len(owed)
 
     async def _pay(self, job: str, what: str, passage: int) -> None:
@@ -135,9 +135,16 @@ class Transitions:
     async def _redriven(self, job: str, passage: int) -> bool:
         view = await self._engine.job(job)
         if view.generation < passage and view.state is JobState.FAILED:
-            await self._engine.redrive(DeadFilter(job=job))
-            return True
+            return await self._redrive(job)
         return view.generation >= passage
+
+    async def _redrive(self, job: str) -> bool:
+        """False: somebody else was quicker, and has opened the generation that was wanted."""
+        try:
+            await self._engine.redrive(DeadFilter(job=job))
+        except Conflict:
+            return False
+        return True
 
     async def _standing(self, job: str) -> tuple[str, int, int, int]:
         """State, rank of its phase, generation, passage."""
