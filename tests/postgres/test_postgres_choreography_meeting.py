@@ -11,12 +11,15 @@ import psycopg
 import pytest
 from waiting import PATIENCE_S, eventually
 
+import headrace
+from headrace import Flow, JobState
 from headrace.adapters.postgres.statements import statements
 from headrace.adapters.postgres.store import PostgresStore
 from headrace.core.consequences import Consequence
 from headrace.core.deliveries import Subscription
 from headrace.core.events import Event
 from headrace.core.ledgers import Account, Entry
+from headrace.ports import DeadFilter
 
 Connection = psycopg.Connection[Any]
 ADD = "SELECT headrace.add_events(ARRAY[%s], ARRAY['a.b'], ARRAY[%s], ARRAY[''::bytea], ARRAY['{}'])"
@@ -37,6 +40,14 @@ async def somebody_waits(url: str) -> None:
         await eventually(lambda: connection.execute(WAITING).fetchone() != (0,), "a session waits for a lock")
 
 
+def change(url: str, function: str, guard: str, instead: str) -> None:
+    """Make a function anew with another text in the place of a guard."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        found: Any = connection.execute(f"SELECT pg_get_functiondef('headrace.{function}'::regproc)").fetchone()
+        assert guard in found[0]
+        connection.execute(found[0].replace(guard, instead).encode())
+
+
 async def claimed(store: PostgresStore) -> list[str]:
     batch = await store.outbox.claim("relay", 10, 30.0)
     return [event.event_id for event in batch.events]
@@ -51,11 +62,7 @@ async def test_an_event_behind_one_that_is_being_claimed_waits(store: PostgresSt
 
 
 async def test_without_a_second_look_an_event_would_overtake(store: PostgresStore, postgres_url: str) -> None:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        found: Any = connection.execute("SELECT pg_get_functiondef('headrace.claim_events'::regproc)").fetchone()
-        guard = "l.left_out IS NULL OR m.id < l.left_out"
-        assert guard in found[0]
-        connection.execute(found[0].replace(guard, "true").encode())
+    change(postgres_url, "claim_events", "l.left_out IS NULL OR m.id < l.left_out", "true")
     with pytest.raises(AssertionError):
         await test_an_event_behind_one_that_is_being_claimed_waits(store, postgres_url)
 
@@ -150,3 +157,35 @@ async def test_a_consumer_frozen_inside_its_transaction_loses_it(store: Postgres
         consumed = await asyncio.wait_for(store.inbox.consume("s", "m1", Consequence()), 2 * PATIENCE_S)
         assert consumed.new
         frozen.execute("SELECT 1")
+
+
+hasty = Flow("hasty")
+
+
+@hasty.stage
+async def order(article: str) -> None:
+    """Somebody has to approve it, and soon."""
+
+
+hasty.external("approval", after="order", deadline_s=0.1)
+
+
+async def test_an_event_that_meets_a_redrive_is_not_lost(postgres_url: str) -> None:
+    """It came too late for one generation, and commits when the next one has looked for it."""
+    async with headrace.connect(postgres_url) as engine, engine.worker(hasty):
+        job = await engine.submit(hasty, "bolt")
+        assert (await engine.wait(job, timeout_s=PATIENCE_S)).state is JobState.FAILED
+        with open_transaction(postgres_url) as late:
+            late.execute(statements()["unit_close"], ("late", job, "approval"))
+            redriven = asyncio.ensure_future(engine.redrive(DeadFilter(job=job)))
+            waiting = asyncio.ensure_future(somebody_waits(postgres_url))
+            await asyncio.wait((redriven, waiting), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        assert await redriven == 1
+        assert (await engine.wait(job, timeout_s=PATIENCE_S)).state is JobState.FINISHED
+
+
+async def test_an_event_that_nobody_waits_for_would_be_lost(postgres_url: str) -> None:
+    change(postgres_url, "redrive", "WHERE kind = 2", "WHERE false")
+    with pytest.raises(AssertionError, match="FAILED"):
+        await test_an_event_that_meets_a_redrive_is_not_lost(postgres_url)

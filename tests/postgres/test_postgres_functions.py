@@ -20,6 +20,7 @@ from headrace.core.errors import SchemaMismatch
 DIGESTS = {
     23: "bc7d59efaac66758",
     24: "d5e27fd41843b765",
+    25: "2a7dff503c293964",
 }
 DEFINED = re.compile(r"^CREATE FUNCTION headrace\.(\w+)", re.MULTILINE)
 FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'headrace'::regnamespace ORDER BY 1, 2"

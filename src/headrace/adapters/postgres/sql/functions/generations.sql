@@ -48,6 +48,10 @@ DECLARE
     found_ended bigint;
     ended bigint[] := '{}';
 BEGIN
+    -- An event for the generation before may be about to commit: it is waited for, or finds the new one.
+    PERFORM pg_advisory_xact_lock(hashtextextended(job_id || '/' || s.position, 5216375))
+       FROM (SELECT position FROM jsonb_to_recordset(stages) s(position integer, kind smallint) WHERE kind = 2
+              ORDER BY position) s;
     UPDATE headrace.job j SET state = 'open', generation = j.generation + 1, stages_open = jsonb_array_length(stages),
            cancelled = 0, ended_at = NULL, prune_at = NULL WHERE j.id = job_id RETURNING * INTO owner;
     PERFORM headrace.hush();

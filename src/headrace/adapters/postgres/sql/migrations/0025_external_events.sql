@@ -1,0 +1,1 @@
+-- Functions only: a redrive waits for an event that is about to commit.
