@@ -18,6 +18,7 @@ from headrace_pm.spool.spool import Spool
 from headrace_pm.tables import PM_TABLES
 from headrace_pm.tables.file_claims import EXAMINED_MAX, FileClaims
 from headrace_pm.tables.recovery import FileRecovery
+from headrace_pm.tables.redo import FileRedo, RedoSelection
 from headrace_pm.work.cautious_claims import CautiousClaims
 from headrace_pm.work.memory import MemoryBreaker
 
@@ -227,6 +228,22 @@ async def test_an_outage_of_the_database_is_no_crash(
     item = await world.claims().hold(candidate, "c", 30.0)
     assert item is not None
     assert item.crashes == (0 if lives else SourceWorker.crashes_max)
+
+
+async def test_a_pardon_that_comes_after_a_redo_pardons_nothing(file_world: FileWorld, spool: Spool) -> None:
+    """The redo has forgotten the crash: another crash fewer would be one too many that is borne."""
+    world = file_world
+    number = world.add()
+    owner, other = process(world, spool), FileClaims(world.tables, SPOOL)
+    await lost_alone(world, owner, "a")
+    (candidate,) = (await other.poll(10)).candidates
+    held = await other.hold(candidate, "b", 30.0)
+    assert held is not None
+    assert await other.give_back(held)
+    assert await FileRedo(world.tables).redo(RedoSelection(ids=[number])) == 1
+    await owner.poll(10)
+    item = await world.claims().hold(candidate, "c", 30.0)
+    assert (item and item.crashes) == 0
 
 
 async def test_what_was_let_go_in_order_is_not_testified(file_world: FileWorld, spool: Spool) -> None:

@@ -62,5 +62,5 @@ UPDATE pm_file_revision r JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH
 UPDATE pm_file_claim c JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH '$.id')) j ON j.id = c.file_id
    SET c.epoch = c.epoch + 1, c.left_as = 'PENDING', c.attempts = 0, c.is_permanent = FALSE,
        c.due_at = UTC_TIMESTAMP(6), c.losses = 0, c.crashes = 0, c.is_alone = FALSE, c.owner = NULL, c.until = NULL,
-       c.ended = NULL
+       c.ended = NULL, c.charged = NULL
  WHERE c.verdict = 'redo'

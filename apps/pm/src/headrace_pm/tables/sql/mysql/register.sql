@@ -131,7 +131,7 @@ UPDATE pm_file_sink k
 UPDATE pm_file_claim c JOIN JSON_TABLE(:files, '$[*]' COLUMNS (id BIGINT PATH '$.id')) j ON j.id = c.file_id
    SET c.revision = c.revision + (c.verdict = 'new'), c.epoch = c.epoch + 1, c.left_as = 'PENDING', c.attempts = 0,
        c.is_permanent = FALSE, c.due_at = UTC_TIMESTAMP(6), c.spool = NULL, c.losses = 0, c.crashes = 0,
-       c.is_alone = FALSE, c.owner = NULL, c.until = NULL, c.ended = NULL
+       c.is_alone = FALSE, c.owner = NULL, c.until = NULL, c.ended = NULL, c.charged = NULL
  WHERE c.verdict IS NOT NULL
 
 -- name: claims_judged

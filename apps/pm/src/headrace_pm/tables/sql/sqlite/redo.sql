@@ -62,5 +62,5 @@ UPDATE pm_file_revision SET seen_at = (SELECT now FROM pm_clock), is_whole = FAL
 UPDATE pm_file_claim
    SET epoch = epoch + 1, left_as = 'PENDING', attempts = 0, is_permanent = FALSE,
        due_at = (SELECT now FROM pm_clock), losses = 0, crashes = 0, is_alone = FALSE, owner = NULL, until = NULL,
-       ended = NULL
+       ended = NULL, charged = NULL
  WHERE file_id IN (SELECT value ->> 'id' FROM json_each(:files)) AND verdict = 'redo'

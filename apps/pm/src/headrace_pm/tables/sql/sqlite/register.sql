@@ -120,7 +120,7 @@ UPDATE pm_file_sink SET next_batch = 0, "rows" = 0, digest = '0', epoch = c.epoc
 UPDATE pm_file_claim
    SET revision = revision + (verdict = 'new'), epoch = epoch + 1, left_as = 'PENDING', attempts = 0,
        is_permanent = FALSE, due_at = (SELECT now FROM pm_clock), spool = NULL, losses = 0, crashes = 0,
-       is_alone = FALSE, owner = NULL, until = NULL, ended = NULL
+       is_alone = FALSE, owner = NULL, until = NULL, ended = NULL, charged = NULL
  WHERE file_id IN (SELECT value ->> 'id' FROM json_each(:files)) AND verdict IS NOT NULL
 
 -- name: claims_judged
