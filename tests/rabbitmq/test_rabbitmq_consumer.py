@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
 from rabbit_traffic import foreign_channel
+from waiting import turn
 
 import headrace
 from headrace.adapters.rabbitmq import RabbitBus, RabbitOptions
+from headrace.adapters.rabbitmq.plain_channels import PlainChannel
 from headrace.consuming import Answers, Dead, Delivery, Event
 from headrace.ports import Inbox
 from headrace.testing.contracts import ConsumerContract
@@ -90,3 +93,21 @@ async def test_a_message_that_is_published_twice_at_once_and_wanted_by_no_queue_
         events = [Event("same", topic) for topic in ("page.found", "order.placed", "page.found", "order.placed")]
         assert sorted(await bus.publish(events[::2])) == [False, False]
         assert await bus.publish(events[1::2]) == [True, True]
+
+
+async def test_a_plain_publish_that_is_cut_off_shifts_no_confirmation(rabbitmq_vhost: str) -> None:
+    """A message waits for the answer to another one of its id when whoever sends it goes away."""
+    events = [Event(event_id, "order.placed") for event_id in ("same", "same", "other")]
+    bus = await RabbitBus.open(rabbitmq_vhost, RabbitOptions(plain=True))
+    await bus.subscribe(SUBSCRIPTION)
+    channel, _ = await bus._publisher._open()
+    assert isinstance(channel, PlainChannel)
+    cut = asyncio.ensure_future(bus.publish(events))
+    while not channel._on_the_way:
+        await turn()
+    cut.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cut
+    async with asyncio.timeout(10.0):
+        assert await bus.publish([Event("last", "order.placed")]) == [True]
+    await bus.close()

@@ -35,8 +35,8 @@ class SinkChannel(Protocol):
 
     async def send(self, messages: Sequence[Outgoing], sent: Callable[[], None]) -> None:
         """Hand messages to the connection, in this order; `sent` is called when that is certain, and not at all if it
-        fails or is cancelled before. The sink is told of each by the number of messages that were sent before it. A
-        name that cannot be written is the caller's error."""
+        fails before. The sink is told of each by the number of messages that were sent before it. A name that cannot be
+        written is the caller's error."""
 
     async def ack(self, tags: Iterable[tuple[int, bool]]) -> None:
         """Acknowledge a message, or it and all below."""

@@ -57,6 +57,10 @@ class PlainChannel:
     async def send(self, messages: Sequence[Outgoing], sent: Callable[[], None]) -> None:
         for message in messages:
             short(message.exchange), short(message.routing_key)
+        # To its end, also when nobody waits any more: what was numbered and not sent would shift all that follow.
+        await asyncio.shield(asyncio.ensure_future(self._send_all(messages, sent)))
+
+    async def _send_all(self, messages: Sequence[Outgoing], sent: Callable[[], None]) -> None:
         async with self._turn:
             sent()
             for message in messages:
