@@ -77,14 +77,17 @@ class EmptiedWorld:
 
 @asynccontextmanager
 async def emptied_world(
-    site: FtpServer, home: Path, kind: type[Disappearances] = Disappearances
+    site: FtpServer,
+    home: Path,
+    kind: type[Disappearances] = Disappearances,
+    table_kind: type[FileTable] = FileTable,
 ) -> AsyncIterator[EmptiedWorld]:
     events, clock = ToldEvents(), Hands()
     async with world(site) as there, sqlite_world(home / "pm.db") as table:
         with Spool(home / "spool", 10**9) as spool:
             await to_move(table, there, FILES)
             files, directory, outages = (
-                FileTable(table.tables),
+                table_kind(table.tables),
                 ServerDirectory(opened(rows_of(site.port))),
                 OutageClock(),
             )
@@ -143,6 +146,39 @@ async def test_one_file_that_is_gone_was_deleted(ftp_site: FtpServer, tmp_path: 
         await found.mover.round()
         assert found.states() == [("ERROR", 3), ("MOVED", FILES - 3)]
         assert found.events.told["vanished"] == 3
+
+
+async def test_files_that_are_gone_beside_an_archive_were_deleted(ftp_site: FtpServer, tmp_path: Path) -> None:
+    async with emptied_world(ftp_site, tmp_path) as found:
+        await all_have_vanished(found)
+
+
+class Forgetful(FileTable):
+    """The twin: what lies in the archive proves nothing."""
+
+    async def archived(self, folder: ServerFolder, count_max: int) -> list[str]:
+        return []
+
+
+async def test_without_the_look_into_the_archive_they_would_wait_for_ever(ftp_site: FtpServer, tmp_path: Path) -> None:
+    async with emptied_world(ftp_site, tmp_path, table_kind=Forgetful) as found:
+        with pytest.raises(AssertionError):
+            await all_have_vanished(found)
+
+
+async def all_have_vanished(found: EmptiedWorld) -> None:
+    """Somebody has deleted all that was not moved yet."""
+    found.table.query(
+        "INSERT INTO file_processing_state (system_type, ftp_server_key, ftp_path, file_name, file_size, state)"
+        " SELECT system_type, ftp_server_key, ftp_path, 'old.dat', 1, 'MOVED' FROM file_processing_state LIMIT 1"
+    )
+    archive = found.there.disk / "ClickHouse" / "Done"
+    archive.mkdir(parents=True, exist_ok=True)
+    (archive / "old.dat").write_bytes(b"x")
+    for number in range(FILES):
+        (found.there.disk / f"{number}.dat").unlink()
+    await found.mover.round()
+    assert found.states() == [("ERROR", FILES), ("MOVED", 1)]
 
 
 async def test_rows_that_nobody_listed_prove_nothing(ftp_site: FtpServer, tmp_path: Path) -> None:

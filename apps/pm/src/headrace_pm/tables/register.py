@@ -98,6 +98,11 @@ class FileTable:
         rows = await self._tables.rows("files_awaited", **_key(folder), id=but, count_max=count_max)
         return [name for (name,) in rows]
 
+    async def archived(self, folder: ServerFolder, count_max: int) -> list[str]:
+        """Names of files that were moved from there into its archive."""
+        rows = await self._tables.rows("files_archived", **_key(folder), count_max=count_max)
+        return [name for (name,) in rows]
+
     async def register(self, folder: ServerFolder, files: Sequence[ListedFile], max_retry: int) -> RegisteredFiles:
         """Give each of these files its row, or its next revision. What is repeated changes nothing."""
         done = RegisteredFiles()

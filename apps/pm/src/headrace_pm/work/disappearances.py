@@ -2,7 +2,8 @@
 
 One file that is nowhere was deleted by somebody, and has ended. If most of those that were listed in its folder, and
 have not been moved since, are nowhere too, then nobody knows what became of any of them: they wait, and people are
-told. Only files that a listing has shown count, so rows that somebody put into the table prove nothing.
+told. Only files that a listing has shown count, so rows that somebody put into the table prove nothing. Where a file
+that we moved lies in the archive the disk is there, and what is gone was deleted, however much it is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from headrace_pm.work.events import PipelineEvents
 
 # Fewer others prove nothing; of many, some are enough. Each is looked for in three places.
 OTHERS_MIN, OTHERS_MAX = 10, 20
+# Somebody may clear the archive; one that is left is proof enough.
+ARCHIVED_MAX = 5
 # Thousands of files may ask at once, and the first answer is good for all of them.
 BELIEVED_S = 10.0
 TOLD_AGAIN_S = 600.0
@@ -45,7 +48,7 @@ class Disappearances:
         if self._now() >= self._believed_until.get(folder, 0.0):
             others = await self._files.awaited(folder, file_id, OTHERS_MAX)
             gone = await self._gone(pool, folder, others, lane) if len(others) >= OTHERS_MIN else 0
-            if gone * 2 <= len(others):
+            if gone * 2 <= len(others) or await self._is_there(pool, folder, lane):
                 self.passed(folder)
                 return
             self._believed_until[folder] = self._now() + BELIEVED_S
@@ -67,6 +70,16 @@ class Disappearances:
             self._told_at[folder] = self._now()
             words = f"ALERT: Files of {folder.path} have disappeared from {folder.server_key}"
             log.error(words, server=folder.server_key, path=folder.path, looked_for=others, gone=gone)
+
+    async def _is_there(self, pool: ServerPool, folder: ServerFolder, lane: ServerLane) -> bool:
+        """Whether its archive still holds something that was moved there."""
+        names = await self._files.archived(folder, ARCHIVED_MAX)
+        place = joined(bytes_of_path(folder.path), INTERMEDIATE, DONE)
+        async with pool.session(lane) as session:
+            for name in map(bytes_of_name, names):
+                if await session.facts(joined(place, name)) is not None:
+                    return True
+        return False
 
     async def _gone(self, pool: ServerPool, folder: ServerFolder, names: list[str], lane: ServerLane) -> int:
         place, gone = bytes_of_path(folder.path), 0

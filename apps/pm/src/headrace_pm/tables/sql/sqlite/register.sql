@@ -19,6 +19,12 @@ SELECT s.file_name
    AND r.modified <> '' AND s.id <> :id
  ORDER BY s.id DESC LIMIT :count_max
 
+-- name: files_archived
+-- Names of a folder that were moved, from the end of the unique key: names mostly begin alike and end with a time.
+SELECT file_name FROM file_processing_state
+ WHERE system_type = :system_type AND ftp_server_key = :server_key AND ftp_path = :path AND state = 'MOVED'
+ ORDER BY file_name DESC LIMIT :count_max
+
 -- name: files_unmoved
 SELECT file_name, state <> 'MOVED' AS "unmoved [bool]" FROM file_processing_state
  WHERE system_type = :system_type AND ftp_server_key = :server_key AND ftp_path = :path AND file_name > :after
