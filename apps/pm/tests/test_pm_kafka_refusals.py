@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pm_file_world import sqlite_world
 from pm_kafka_world import FILE, MemoryCheckpoints, batch_of, file_batches, messages_of, settings_of, truth
@@ -22,6 +23,7 @@ from headrace_pm.kafka.forms import RecordForm
 from headrace_pm.kafka.producer import CounterProducer, open_producer
 from headrace_pm.kafka.records import BatchRecords, FileRevision, RecordRefused
 from headrace_pm.kafka.sink import KafkaSink
+from headrace_pm.kafka.trials import RecordTrials
 from headrace_pm.sinks.followed_sink import FollowedSink, NoCheckpoints
 from headrace_pm.sinks.table_sink import TableSink
 from headrace_pm.tables.progress import FileProgress
@@ -61,6 +63,20 @@ async def one_of_three_is_invalid(kafka_topic: str, producer_kind: type[CounterP
 
 async def test_a_record_that_the_broker_finds_invalid_ends_its_file_and_no_other(kafka_topic: str) -> None:
     await one_of_three_is_invalid(kafka_topic, CounterProducer)
+
+
+async def test_a_trial_without_a_client_is_no_verdict_and_not_the_last() -> None:
+    ends: list[object] = []
+    calls = iter((KafkaException(KafkaError(KafkaError._TRANSPORT)), KafkaException(KafkaError(KafkaError._TRANSPORT))))
+
+    def connect() -> Producer:
+        raise next(calls)
+
+    trials = RecordTrials("topic", connect, lambda _delivery, error: ends.append(error), threading.Event())
+    for count in (1, 2):
+        trials.add(sent(b"1", []))
+        await trials.close()
+        assert [cast("KafkaError", error).code() for error in ends] == [KafkaError._TRANSPORT] * count
 
 
 class StumblingProducer:

@@ -151,11 +151,15 @@ class Consumer:
 
     async def _alone(self, batch: list[Delivery]) -> None:
         """Its last consumer was lost with it: nothing else runs beside it, so that a crash charges only the guilty."""
-        while len(self._held) - len(self._ready) > 1 and not self._pace.draining:
+        while len(self._held) - self._waiting() > 1 and not self._pace.draining:
             await self._fewer_held()
         await self._deal_with(batch)
         while token(batch[0]) in self._held:
             await self._fewer_held()
+
+    def _waiting(self) -> int:
+        """Messages in hand that no call has; the hold of one that was received may be lost before its turn."""
+        return sum(token(delivery) in self._held for delivery in self._ready)
 
     async def _until_held(self, count: int) -> None:
         """Wait until no more than so many messages are in hand."""

@@ -116,9 +116,12 @@ class Transitions:
             await self._pay(str(job), str(what), int(passage))
         letters = await self._engine.dead(DeadFilter(flow=FLOW, rule=WORKER_LOST, limit=LETTERS_MAX))
         for job in {letter.job for letter in letters}:
-            state, *_ = await self._standing(job)
-            if state == RUNNING and (await self._engine.job(job)).state is JobState.FAILED:
-                await self._redrive(job)
+            try:
+                state, *_ = await self._standing(job)
+                if state == RUNNING and (await self._engine.job(job)).state is JobState.FAILED:
+                    await self._redrive(job)
+            except NotFound:
+                log.warning("job.forgotten", job=job)
         return len(owed)
 
     async def _pay(self, job: str, what: str, passage: int) -> None:

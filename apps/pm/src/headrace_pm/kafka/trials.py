@@ -45,7 +45,14 @@ class RecordTrials:
             await self._trying
 
     async def _try_all(self) -> None:
-        client = await asyncio.to_thread(self._connect)
+        try:
+            client = await asyncio.to_thread(self._connect)
+        except KafkaException as refused:
+            # Nobody was asked: they are sent again as what is unknown, and the next refusal tries anew.
+            self._trying = None
+            while self._suspects:
+                self._ended(self._suspects.popleft(), refused.args[0])
+            return
         try:
             while self._suspects:
                 delivery = self._suspects.popleft()
