@@ -38,7 +38,7 @@ WITH_SERVERS = (
     "docs/transactions.md",
 )
 # With nothing to run in them: written by a command, or a list of proofs that a test of its application looks up.
-REPORTS = ("docs/pm-design.md", "docs/scheduler-chaos.md")
+REPORTS = ("docs/matching.md", "docs/pm-design.md", "docs/scheduler-chaos.md")
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 

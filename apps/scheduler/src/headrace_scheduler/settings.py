@@ -70,12 +70,14 @@ class SchedulerSettings(HttpSettings):
     keep_audit_days: float = setting(30.0, "days that `audit_events` are kept; 0: for ever", low=0.0)
     http_allow: tuple[str, ...] = setting(
         (),
-        "prefixes of the URLs that jobs of the type `http` may call, separated by commas",
+        "prefixes of the URLs that jobs of the type `http` may call, separated by commas: scheme, host, and whole"
+        " components of the path",
         without="none: nothing is allowed",
     )
     command_allow: tuple[str, ...] = setting(
         (),
-        "prefixes of the command lines that jobs of the type `command` may run, separated by commas",
+        "prefixes of the command lines that jobs of the type `command` may run, separated by commas: whole words, and"
+        " of a path in the last one whole components",
         without="none: nothing is allowed",
     )
     lock_ttl_ms: int = setting(
